@@ -20,12 +20,13 @@ fn graph(text: &str) -> (Graph, NameTable) {
 }
 
 /// An optimized graph and its times: lines `operator name: inputs -> outputs @ ns` (`@ -` if it did
-/// not run).
+/// not run), and what it was made from after `<`.
 fn profile(text: &str) -> Profile {
     let (mut nodes, mut times) = (Vec::new(), Vec::new());
     for (at, line) in text.lines().map(str::trim).filter(|l| !l.is_empty()).enumerate() {
         let (head, rest) = line.split_once(": ").expect(line);
         let (edges, ns) = rest.split_once(" @ ").expect(line);
+        let (ns, origins) = ns.split_once(" < ").unwrap_or((ns, ""));
         let (inputs, outputs) = edges.split_once("->").expect(line);
         let (op_type, name) = head.split_once(' ').unwrap_or((head, ""));
         let words = |list: &str| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -40,6 +41,7 @@ fn profile(text: &str) -> Profile {
             inputs,
             outputs,
             captures: Vec::new(),
+            origins: words(origins),
         });
     }
     let graph = OptimizedGraph { nodes, ..OptimizedGraph::default() };
@@ -106,6 +108,17 @@ fn activations_norms_and_residuals_in_blocked_layout() {
         Conv z_nchwc: token_2 reorder_3 -> token_3 @ 5500
         ReorderOutput ReorderOutput_token_9: token_3 -> z @ 200";
     check(RESIDUAL, optimized, "a=5000 c=6300 z=5700", 0.0);
+}
+
+#[test]
+fn what_a_node_was_made_from() {
+    // As OpenVINO tells it: names of its own, and what is behind them. The sum was fused into the
+    // second convolution, and the first one reads the image in another layout.
+    let optimized = "Reorder x_abcd_acdb_k1: x -> x_abcd_acdb_k1 @ 300
+        Conv k1: x_abcd_acdb_k1 w -> r @ 5000 < a r
+        Conv k2: r w x -> y @ 6000 < c n t y
+        Conv k3: y w -> z @ 5500 < z";
+    check(RESIDUAL, optimized, "a=5300 c=6000 z=5500", 0.0);
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn profile(graph: &Graph, times: &str) -> Profile {
             inputs: Vec::new(),
             outputs: vec![name.to_owned()],
             captures: Vec::new(),
+            origins: Vec::new(),
         });
         timed.push(NodeProfile {
             name: format!("n_{name}"),

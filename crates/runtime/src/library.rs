@@ -49,16 +49,16 @@ pub enum LibraryError {
     /// Nothing usable in any of the places.
     #[error("no {} library found; searched {}; {}", .product.title, .searched.join("; "), .product.hint())]
     NotFound {
-        product: Product,
+        product: &'static Product,
         /// Each place with what was found there.
         searched: Vec<String>,
     },
     /// The place that the user named holds no usable library.
     #[error("{origin}: {path}: {cause}; {}", .product.hint(), path = .path.display())]
-    Unusable { product: Product, origin: Origin, path: PathBuf, cause: String },
+    Unusable { product: &'static Product, origin: Origin, path: PathBuf, cause: String },
     /// A process can only ever load one library of a product.
     #[error("{} is already loaded from {loaded}, it cannot be loaded again from {asked}; start another process", .product.title, loaded = .loaded.display(), asked = .asked.display())]
-    AlreadyLoaded { product: Product, loaded: PathBuf, asked: PathBuf },
+    AlreadyLoaded { product: &'static Product, loaded: PathBuf, asked: PathBuf },
 }
 
 /// Where a place came from.
@@ -100,7 +100,7 @@ pub struct Candidate {
 
 /// Tries `load` on each place in order until it succeeds.
 pub(crate) fn search<T>(
-    product: Product,
+    product: &'static Product,
     explicit: Option<&Path>,
     mut load: impl FnMut(&Candidate) -> Result<T, String>,
 ) -> Result<T, LibraryError> {
@@ -154,7 +154,7 @@ pub(crate) fn search<T>(
 
 /// The library file that a user's path means: the file itself, or the newest library in or below a
 /// directory.
-fn library_at(product: Product, path: &Path) -> Result<PathBuf, String> {
+fn library_at(product: &'static Product, path: &Path) -> Result<PathBuf, String> {
     let absolute = std::path::absolute(path).map_err(|e| e.to_string())?;
     if absolute.is_dir() {
         let below = ["".into(), product.folder.into(), Path::new(product.package).join(product.folder), "lib".into()];
@@ -168,7 +168,7 @@ fn library_at(product: Product, path: &Path) -> Result<PathBuf, String> {
 
 /// Fails if a path names another library than the one that is loaded: the library itself, or a folder
 /// that contains it.
-pub(crate) fn same(product: Product, loaded: &Path, asked: Option<&Path>) -> Result<(), LibraryError> {
+pub(crate) fn same(product: &'static Product, loaded: &Path, asked: Option<&Path>) -> Result<(), LibraryError> {
     let Some(asked) = asked else { return Ok(()) };
     let library = loaded.canonicalize().ok();
     if asked.canonicalize().is_ok_and(|asked| library.is_some_and(|library| library.starts_with(asked))) {
@@ -223,7 +223,7 @@ fn site_packages(venv: &Path) -> Vec<PathBuf> {
 }
 
 /// The library with the highest version in a directory, if there is one.
-fn newest_library(product: Product, dir: &Path) -> Option<PathBuf> {
+fn newest_library(product: &'static Product, dir: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(dir).ok()?;
     let mut found: Vec<(Vec<u64>, PathBuf)> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -235,7 +235,7 @@ fn newest_library(product: Product, dir: &Path) -> Option<PathBuf> {
 }
 
 /// The numbers in a library's file name, or `None` for any other name.
-fn library_version(product: Product, name: &str) -> Option<Vec<u64>> {
+fn library_version(product: &'static Product, name: &str) -> Option<Vec<u64>> {
     let rest = if cfg!(windows) {
         name.strip_prefix(product.stem)?.strip_suffix(".dll")?
     } else {
@@ -248,7 +248,7 @@ fn library_version(product: Product, name: &str) -> Option<Vec<u64>> {
     rest.strip_prefix('.')?.split('.').map(|n| n.parse().ok()).collect()
 }
 
-fn system_names(product: Product) -> Vec<PathBuf> {
+fn system_names(product: &'static Product) -> Vec<PathBuf> {
     let stem = product.stem;
     if cfg!(windows) {
         vec![format!("{stem}.dll").into()]
@@ -261,7 +261,7 @@ fn system_names(product: Product) -> Vec<PathBuf> {
 
 /// The directory of the product's package of `python3`. The package is located, not imported; a
 /// Python that does not answer in time is stopped.
-fn python_package(product: Product) -> Result<PathBuf, String> {
+fn python_package(product: &'static Product) -> Result<PathBuf, String> {
     let package = product.package;
     let locate = format!(
         "import importlib.util as u; s = u.find_spec('{package}'); \
@@ -311,14 +311,14 @@ mod tests {
         for name in ["libonnxruntime.so.1.9.1", "libonnxruntime.so.1.31.1", "libonnxruntime_providers_shared.so", "x.txt"] {
             std::fs::write(dir.path().join(name), b"").unwrap();
         }
-        assert_eq!(newest_library(ONNX_RUNTIME, dir.path()).unwrap().file_name().unwrap(), "libonnxruntime.so.1.31.1");
-        assert_eq!(newest_library(ONNX_RUNTIME, &dir.path().join("missing")), None);
+        assert_eq!(newest_library(&ONNX_RUNTIME, dir.path()).unwrap().file_name().unwrap(), "libonnxruntime.so.1.31.1");
+        assert_eq!(newest_library(&ONNX_RUNTIME, &dir.path().join("missing")), None);
     }
 
     #[test]
     fn a_named_place_is_the_only_one_tried() {
         let mut tried = 0;
-        let error = search(ONNX_RUNTIME, Some(Path::new("/nonexistent/libonnxruntime.so")), |_| -> Result<(), String> {
+        let error = search(&ONNX_RUNTIME, Some(Path::new("/nonexistent/libonnxruntime.so")), |_| -> Result<(), String> {
             tried += 1;
             Ok(())
         })

@@ -29,7 +29,7 @@ use crate::{
 const NAME: &str = "onnxruntime";
 
 /// How it is found.
-pub(crate) const ONNX_RUNTIME: Product = Product {
+pub(crate) static ONNX_RUNTIME: Product = Product {
     title: "ONNX Runtime",
     package: "onnxruntime",
     folder: "capi",
@@ -74,9 +74,9 @@ impl OnnxRuntime {
     pub fn load(explicit: Option<&Path>) -> Result<Self, LibraryError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = &*loaded {
-            return library::same(ONNX_RUNTIME, runtime.library(), explicit).map(|()| runtime.clone());
+            return library::same(&ONNX_RUNTIME, runtime.library(), explicit).map(|()| runtime.clone());
         }
-        let runtime = library::search(ONNX_RUNTIME, explicit, |candidate| {
+        let runtime = library::search(&ONNX_RUNTIME, explicit, |candidate| {
             catch_unwind(|| load(candidate)).unwrap_or_else(|panic| Err(panic_text(&*panic)))
         })?;
         *loaded = Some(runtime.clone());

@@ -25,7 +25,7 @@ const NAME: &str = "openvino";
 const DEVICE: &str = "CPU";
 
 /// How it is found.
-const OPENVINO: Product =
+static OPENVINO: Product =
     Product { title: "OpenVINO", package: "openvino", folder: "libs", stem: "openvino_c", variables: &["REGRAFT_OPENVINO"] };
 
 /// A function that the oldest supported version, 2026.4, was the first to have.
@@ -58,9 +58,9 @@ impl OpenVino {
     pub fn load(explicit: Option<&Path>) -> Result<Self, LibraryError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = &*loaded {
-            return library::same(OPENVINO, runtime.library(), explicit).map(|()| runtime.clone());
+            return library::same(&OPENVINO, runtime.library(), explicit).map(|()| runtime.clone());
         }
-        let runtime = library::search(OPENVINO, explicit, load)?;
+        let runtime = library::search(&OPENVINO, explicit, load)?;
         *loaded = Some(runtime.clone());
         Ok(runtime)
     }
