@@ -223,3 +223,23 @@ fn operators_mean_what_the_evaluator_computes() {
     }
     assert!(count > 8_000 && kinds.len() > 60, "{count} elements of {} kinds of operators", kinds.len());
 }
+
+#[test]
+fn operators_in_no_rule_mean_what_the_evaluator_computes() {
+    let i = "const i: i64[2,3] = [0, -1, 2, 1, 3, -4]";
+    for (operator, others) in [
+        ("CumSum(x, axis=1, exclusive=false, reverse=false)", ""),
+        ("CumSum(x, axis=0, exclusive=true, reverse=true)", ""),
+        ("Trilu(x, upper=true, k=1)", ""),
+        ("Trilu(x, upper=false, k=-1)", ""),
+        ("GatherElements(x, i, axis=0)", i),
+        ("GatherElements(x, i, axis=1)", i),
+        ("RMSNormalization(x, s, axis=1, epsilon=0.5)", "const s: f64[5]"),
+        ("RMSNormalization(x, s, axis=0, epsilon=0.5)", "const s: f64[4,5]"),
+    ] {
+        let graph = regraft_ir::text::parse(&format!("graph (x: f64[4,5]) {{ {others} output {operator} as y }}")).unwrap();
+        let x: Vec<f64> = (0..20).map(|i| f64::from(i * 7 % 11) - 5.0).collect();
+        let feeds = HashMap::from([("x".to_owned(), Const::from_f64(regraft_ir::DType::F64, &[4, 5], &x).unwrap())]);
+        assert_eq!(compared(&graph, &feeds), ELEMENTS, "{operator}");
+    }
+}

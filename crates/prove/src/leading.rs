@@ -84,17 +84,20 @@ impl Leading<'_> {
         match (op.kind(), along) {
             // Operands of lower rank are the same everywhere along it.
             (kind, _) if is_pointwise(kind) => below(along, ranks),
-            (LayerNormalization, [true, others @ ..]) => !others.contains(&true) && below(along, ranks),
+            (LayerNormalization | RMSNormalization, [true, others @ ..]) => !others.contains(&true) && below(along, ranks),
             (MatMul, [true, false]) => ranks[0] >= 2 && (ranks[1] <= 2 || ranks[1] < ranks[0]),
             (MatMul, [false, true]) => ranks[1] >= 3 && ranks[0] < ranks[1],
             (MatMul, [true, true]) => ranks[0] >= 3 && ranks[0] == ranks[1],
             (Concat, operands) => operands.iter().all(|along| *along),
             (Gather, [true, false] | [false, true]) => true,
             (OneHot, [true, false]) => true,
+            (GatherElements, [true, true]) => true,
+            // The last two axes are those of the matrices.
+            (Trilu, [true]) => rank >= 3,
             (
                 Softmax | LogSoftmax | ReduceSum | ReduceMean | ReduceMax | ReduceMin | ReduceProd | ReduceL1 | ReduceL2 | ReduceLogSum
-                | ReduceLogSumExp | ReduceSumSquare | ArgMax | ArgMin | Identity | Dropout | Split | Slice | Transpose | Reshape | Squeeze
-                | Unsqueeze | Tile | Pad,
+                | ReduceLogSumExp | ReduceSumSquare | CumSum | ArgMax | ArgMin | Identity | Dropout | Split | Slice | Transpose | Reshape
+                | Squeeze | Unsqueeze | Tile | Pad,
                 [true],
             ) => true,
             (Expand, [along]) => *along || ranks[0] < rank,

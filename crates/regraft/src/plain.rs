@@ -4,11 +4,10 @@
 //! * `If` of a constant condition is the branch that it takes.
 //! * `NonZero` of a constant is a constant.
 //! * `Shape` of a value of known sizes is a constant, where an `If` or a `NonZero` remains.
-//! * `RMSNormalization` is its definition in the ONNX standard.
 
 use std::collections::{HashMap, HashSet};
 
-use regraft_ir::{Class, Const, DType, Graph, Op, ValueId, eval};
+use regraft_ir::{Class, Const, Graph, Op, ValueId, eval};
 use regraft_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use regraft_onnx::{Model, Verbatim};
 
@@ -18,8 +17,7 @@ use crate::equivalence::renamed;
 const ROUNDS: usize = 8;
 /// Constants with more elements are not searched.
 const LARGEST: usize = 1 << 20;
-/// Codes of the element types `f32` and `i64`.
-const FLOAT: i32 = 1;
+/// Code of the element type `i64`.
 const INT64: i32 = 7;
 
 /// The model with these nodes replaced; `None` if there are none, or if it can no longer be read.
@@ -49,7 +47,6 @@ fn round(model: &Model) -> Option<ModelProto> {
         let nodes = match proto.op_type() {
             "If" => plain.branch(graph, proto, operands),
             "NonZero" => plain.places(graph, proto, operands),
-            "RMSNormalization" => plain.normalization(graph, proto, operands),
             _ => None,
         };
         if let Some(nodes) = nodes {
@@ -136,7 +133,7 @@ impl Plain<'_> {
         let strides = (0..shape.len()).map(|axis| shape[axis + 1..].iter().product::<i64>() as usize);
         let along = strides.zip(shape).flat_map(|(stride, size)| found.iter().map(move |at| (at / stride) as i64 % size));
         let places: Vec<i64> = along.collect();
-        let value = self.constant("places", &[shape.len() as i64, found.len() as i64], Elements::Whole(&places));
+        let value = self.constant("places", &[shape.len() as i64, found.len() as i64], &places);
         Some(vec![call("Identity", &[&value], node.output.first()?)])
     }
 
@@ -158,46 +155,16 @@ impl Plain<'_> {
             .filter_map(|(at, node)| {
                 let ([operand], [result]) = (node.input.as_slice(), node.output.as_slice()) else { return None };
                 let shape = graph.ty(*types.get(operand.as_str())?)?.known_shape()?;
-                let value = self.constant("sizes", &[shape.len() as i64], Elements::Whole(&shape));
+                let value = self.constant("sizes", &[shape.len() as i64], &shape);
                 Some((at, vec![call("Identity", &[&value], result)]))
             })
             .collect()
     }
 
-    /// `x / sqrt(mean(x²) + epsilon) * scale`, the mean over the axes from `axis` on.
-    fn normalization(&mut self, graph: &Graph, node: &NodeProto, operands: &[ValueId]) -> Option<Vec<NodeProto>> {
-        let ([x, scale], [value, factor], [result]) = (operands, node.input.as_slice(), node.output.as_slice()) else { return None };
-        let (ty, factors) = (graph.ty(*x)?, graph.ty(*scale)?);
-        let attribute = |name: &str| node.attribute.iter().find(|a| a.name() == name);
-        let single = ty.dtype == DType::F32 && factors.dtype == DType::F32 && attribute("stash_type").is_none_or(|a| a.i() == 1);
-        let rank = ty.rank() as i64;
-        let axis = attribute("axis").map_or(-1, AttributeProto::i);
-        let axis = if axis < 0 { axis + rank } else { axis };
-        if !single || !(0..rank).contains(&axis) || factors.rank() > ty.rank() {
-            return None;
-        }
-        let epsilon = attribute("epsilon").map_or(1e-5, AttributeProto::f);
-        let axes: Vec<i64> = (axis..rank).collect();
-        let axes = self.constant("axes", &[rank - axis], Elements::Whole(&axes));
-        let epsilon = self.constant("epsilon", &[], Elements::Real(epsilon));
-        let [square, mean, sum, root, normalized] = ["square", "mean", "sum", "root", "normalized"].map(|name| self.fresh(name));
-        Some(vec![
-            call("Mul", &[value, value], &square),
-            call("ReduceMean", &[&square, &axes], &mean),
-            call("Add", &[&mean, &epsilon], &sum),
-            call("Sqrt", &[&sum], &root),
-            call("Div", &[value, &root], &normalized),
-            call("Mul", &[&normalized, factor], result),
-        ])
-    }
-
-    fn constant(&mut self, name: &str, shape: &[i64], elements: Elements<'_>) -> String {
+    fn constant(&mut self, name: &str, shape: &[i64], elements: &[i64]) -> String {
         let name = self.fresh(name);
         let mut tensor = TensorProto { name: Some(name.clone()), dims: shape.to_vec(), ..TensorProto::default() };
-        match elements {
-            Elements::Whole(values) => (tensor.data_type, tensor.int64_data) = (Some(INT64), values.to_vec()),
-            Elements::Real(value) => (tensor.data_type, tensor.float_data) = (Some(FLOAT), vec![value]),
-        }
+        (tensor.data_type, tensor.int64_data) = (Some(INT64), elements.to_vec());
         self.constants.push(tensor);
         name
     }
@@ -213,12 +180,6 @@ impl Plain<'_> {
         }
         fresh
     }
-}
-
-/// Elements of a new constant.
-enum Elements<'a> {
-    Whole(&'a [i64]),
-    Real(f32),
 }
 
 fn call(kind: &str, operands: &[&str], result: &str) -> NodeProto {

@@ -186,7 +186,7 @@ impl Analysis<'_> {
             readers.push(*id);
             let passes = match node.op.kind() {
                 OpKind::Shape | OpKind::Size | OpKind::ArgMax | OpKind::ArgMin => false,
-                OpKind::Gather => at.contains(&0),
+                OpKind::Gather | OpKind::GatherElements => at.contains(&0),
                 OpKind::OneHot => at.contains(&1),
                 _ => true,
             };
@@ -242,6 +242,7 @@ impl Analysis<'_> {
         match (&node.op, at) {
             (Op::Opaque(_), _) => return (self.verbatim)(id).map_or(Asked::Within(NARROW), |proto| self.asked_verbatim(id, at, proto)),
             (Op::Gather(gather), 1) => return axis(self.size(node.inputs[0], gather.axis)),
+            (Op::GatherElements(gather), 1) => return axis(self.size(node.inputs[0], gather.axis)),
             (Op::OneHot(one_hot), 0) => return axis(Some(one_hot.depth.into())),
             _ => {}
         }
@@ -250,7 +251,7 @@ impl Analysis<'_> {
             (Div | Mod, 1) => Asked::Divisor,
             (Pow, 1) => Asked::Within(Span { low: 0, high: 3 }),
             (BitShift, 1) => Asked::Within(Span { low: 0, high: self.dtype(node.inputs[0]).map_or(0, |t| t.size() as i128 * 8 - 1) }),
-            (Pow | BitShift | Gather, 0) | (OneHot, 1) => Asked::Anything,
+            (Pow | BitShift | Gather | GatherElements, 0) | (OneHot, 1) | (Trilu | CumSum, _) => Asked::Anything,
             (Add | Sub | Mul | Sum | Max | Min | Mean | Equal | Greater | GreaterOrEqual | Less | LessOrEqual | Where, _) => {
                 Asked::Anything
             }

@@ -385,6 +385,55 @@ pub fn gather(d: &mut Draft) -> Option<Val> {
     Some(d.emit("Gather", &[&x, &indices], vec![int("axis", written)], x.ty, dims, x.mag))
 }
 
+/// Single elements selected along an axis.
+pub fn pick_elements(d: &mut Draft) -> Option<Val> {
+    let x = d.real(1..=4)?;
+    if d.opset < 11 {
+        return None;
+    }
+    let axis = d.random.below(x.rank());
+    let least = x.dims[axis].least();
+    let dims: Vec<i64> =
+        (0..x.rank()).map(|at| if at == axis { d.random.int(1, 3) } else { d.random.int(1, x.dims[at].least().min(3)) }).collect();
+    let values: Vec<f64> = (0..dims.iter().product()).map(|_| d.random.int(-least, least - 1) as f64).collect();
+    let ty = d.random.pick(&[DType::I64, DType::I32]);
+    let indices = d.constant(ty, &dims, &values);
+    let written = axis as i64 - if d.random.once_in(3) { x.rank() as i64 } else { 0 };
+    Some(d.emit("GatherElements", &[&x, &indices], vec![int("axis", written)], x.ty, indices.dims.clone(), x.mag))
+}
+
+/// What is above a diagonal, or below it.
+pub fn triangle(d: &mut Draft) -> Option<Val> {
+    let x = d.real(2..=4)?;
+    if d.opset < 14 {
+        return None;
+    }
+    let diagonal = d.random.int(-2, 2);
+    let k = if diagonal == 0 && d.random.once_in(2) { Val::none() } else { d.constant(DType::I64, &[], &[diagonal as f64]) };
+    let attributes = if d.random.once_in(3) { vec![] } else { vec![int("upper", d.random.int(0, 1))] };
+    Some(d.emit("Trilu", &[&x, &k], attributes, x.ty, x.dims.clone(), x.mag))
+}
+
+/// A running sum.
+pub fn running_sum(d: &mut Draft) -> Option<Val> {
+    let x = d.real(1..=4)?;
+    if d.opset < if x.ty == DType::F16 { 14 } else { 11 } {
+        return None;
+    }
+    let axis = d.random.below(x.rank());
+    let written = axis as i64 - if d.random.once_in(3) { x.rank() as i64 } else { 0 };
+    let ty = d.random.pick(&[DType::I64, DType::I32]);
+    let at = d.constant(ty, &[], &[written as f64]);
+    let mut attributes = vec![];
+    for name in ["exclusive", "reverse"] {
+        if d.random.once_in(2) {
+            attributes.push(int(name, d.random.int(0, 1)));
+        }
+    }
+    let most = x.dims[axis].0.iter().copied().max().unwrap_or(1);
+    Some(d.emit("CumSum", &[&x, &at], attributes, x.ty, x.dims.clone(), x.mag * most as f64))
+}
+
 /// Depth to space or back.
 pub fn depth_space(d: &mut Draft) -> Option<Val> {
     let x = d.real(4..=4)?;

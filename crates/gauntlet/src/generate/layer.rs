@@ -242,7 +242,15 @@ pub fn batch_normalized(d: &mut Draft, x: &Val) -> Option<Val> {
 
 /// A normalization over rows, instances, groups, or neighbouring channels.
 pub fn normalize(d: &mut Draft) -> Option<Val> {
-    match d.random.below(4) {
+    match d.random.below(5) {
+        4 if d.opset >= 23 => {
+            let x = d.real(2..=4)?;
+            let axis = d.random.below(x.rank());
+            let shape = super::size::known(&x.dims[axis..])?;
+            let s = d.reals(&shape, 0.5, 1.5);
+            let attributes = vec![int("axis", axis as i64), float("epsilon", 0.01)];
+            Some(d.emit("RMSNormalization", &[&x, &s], attributes, x.ty, x.dims.clone(), 4.0))
+        }
         0 if d.opset >= 17 => {
             let x = d.real(2..=4)?;
             let axis = d.random.int(0, x.rank() as i64 - 1) as usize;

@@ -1,5 +1,7 @@
 //! Layer normalization.
 
+use std::ops::RangeInclusive;
+
 use crate::attr::{Attr, Float};
 use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
@@ -31,24 +33,7 @@ operator! {
 
 impl Operator for LayerNormalization {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
-        floats("LayerNormalization", inputs, 2..=3)?;
-        let x = &inputs[0];
-        if !(0..x.rank() as i64).contains(&self.axis) {
-            return Err(TypeError::invalid(format!("LayerNormalization of {x} from axis {}", self.axis)));
-        }
-        for t in &inputs[1..] {
-            if t.rank() > x.rank() || t.shape.iter().zip(&x.shape[x.rank() - t.rank()..]).any(|(a, b)| !a.is(1) && a != b) {
-                let message = format!("LayerNormalization of {x} scaled by {t}");
-                let possible = broadcast_shapes([x.shape.as_slice(), t.shape.as_slice()]).is_some_and(|s| s.len() == x.rank());
-                let known = x.known_shape().is_some() && t.known_shape().is_some();
-                return Err(if possible && !known {
-                    TypeError::undecided(message).with_types([x.clone()])
-                } else {
-                    TypeError::Invalid(message)
-                });
-            }
-        }
-        Ok(vec![x.clone()])
+        types("LayerNormalization", self.axis, inputs, 2..=3)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {
@@ -68,7 +53,7 @@ impl Operator for LayerNormalization {
         let mut result = Tensor::new(x.shape.clone(), data);
         for (at, t) in affine.iter().enumerate() {
             let scales = at == 0;
-            apply(&mut result, t, |v, a| if scales { v.mul(a) } else { v.add(a) })?;
+            scaled("LayerNormalization", &mut result, t, |v, a| if scales { v.mul(a) } else { v.add(a) })?;
         }
         Ok(vec![Value::real(result)])
     }
@@ -98,8 +83,30 @@ impl Operator for LayerNormalization {
     }
 }
 
+/// The result's type of a normalization from an axis on, whose further operands broadcast to the first.
+pub(crate) fn types(name: &str, from: i64, inputs: &[TensorType], count: RangeInclusive<usize>) -> Result<Vec<TensorType>, TypeError> {
+    floats(name, inputs, count)?;
+    let x = &inputs[0];
+    if !(0..x.rank() as i64).contains(&from) {
+        return Err(TypeError::invalid(format!("{name} of {x} from axis {from}")));
+    }
+    for t in &inputs[1..] {
+        if t.rank() > x.rank() || t.shape.iter().zip(&x.shape[x.rank() - t.rank()..]).any(|(a, b)| !a.is(1) && a != b) {
+            let message = format!("{name} of {x} scaled by {t}");
+            let possible = broadcast_shapes([x.shape.as_slice(), t.shape.as_slice()]).is_some_and(|s| s.len() == x.rank());
+            let known = x.known_shape().is_some() && t.known_shape().is_some();
+            return Err(if possible && !known {
+                TypeError::undecided(message).with_types([x.clone()])
+            } else {
+                TypeError::Invalid(message)
+            });
+        }
+    }
+    Ok(vec![x.clone()])
+}
+
 /// `f` on every element of `x` and the element of `t` that broadcasts to it.
-fn apply<S: Scalar>(x: &mut Tensor<S>, t: &Tensor<S>, f: impl Fn(&S, &S) -> S) -> Result<(), EvalError> {
+pub(crate) fn scaled<S: Scalar>(name: &str, x: &mut Tensor<S>, t: &Tensor<S>, f: impl Fn(&S, &S) -> S) -> Result<(), EvalError> {
     if x.data.is_empty() {
         return Ok(());
     }
@@ -110,7 +117,7 @@ fn apply<S: Scalar>(x: &mut Tensor<S>, t: &Tensor<S>, f: impl Fn(&S, &S) -> S) -
         return Ok(());
     }
     if broadcast_concrete([x.shape.as_slice(), t.shape.as_slice()]).as_ref() != Some(&x.shape) {
-        return Err(EvalError::value(format!("LayerNormalization of {:?} scaled by {:?}", x.shape, t.shape)));
+        return Err(EvalError::value(format!("{name} of {:?} scaled by {:?}", x.shape, t.shape)));
     }
     let index = t.broadcast_index(&x.shape);
     x.data.iter_mut().zip(index).for_each(|(v, at)| *v = f(v, &t.data[at]));

@@ -23,9 +23,11 @@ pub mod variadic;
 
 pub mod concat;
 pub mod constant_of_shape;
+pub mod cum_sum;
 pub mod expand;
 pub mod flatten;
 pub mod gather;
+pub mod gather_elements;
 pub(crate) mod movement;
 pub mod one_hot;
 pub mod pad;
@@ -38,6 +40,7 @@ pub mod split;
 pub mod squeeze;
 pub mod tile;
 pub mod transpose;
+pub mod trilu;
 pub mod unsqueeze;
 
 pub mod average_pool;
@@ -55,6 +58,7 @@ pub mod lrn;
 pub mod max_pool;
 pub(crate) mod moments;
 pub(crate) mod operands;
+pub mod rms_norm;
 pub(crate) mod strided;
 pub mod upsample;
 pub(crate) mod window;
@@ -155,6 +159,9 @@ crate::operators! {
     tile::Tile,
     pad::Pad,
     gather::Gather,
+    gather_elements::GatherElements,
+    trilu::Trilu,
+    cum_sum::CumSum,
     one_hot::OneHot,
     shape::Shape,
     size::Size,
@@ -170,6 +177,7 @@ crate::operators! {
     global_pool::GlobalMaxPool,
     batch_norm::BatchNormalization,
     layer_norm::LayerNormalization,
+    rms_norm::RMSNormalization,
     instance_norm::InstanceNormalization,
     group_norm::GroupNormalization,
     lrn::LRN,

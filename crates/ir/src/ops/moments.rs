@@ -33,6 +33,14 @@ pub(crate) fn mean<S: Scalar>(items: &[S]) -> Result<S, EvalError> {
     Ok(sum(items, S::clone).div(&S::from_f64(items.len() as f64))?)
 }
 
+/// The mean of squares of `items`; an error if there are none.
+pub(crate) fn mean_square<S: Scalar>(items: &[S]) -> Result<S, EvalError> {
+    if items.is_empty() {
+        return Err(EvalError::value("the mean of no elements"));
+    }
+    Ok(sum(items, |x| x.mul(x)).div(&S::from_f64(items.len() as f64))?)
+}
+
 /// Mean and `1 / sqrt(variance + epsilon)` of `items`; the variance is that of the population.
 pub(crate) fn mean_and_scale<S: Scalar>(items: &[S], epsilon: f64) -> Result<(S, S), EvalError> {
     let mean = mean(items)?;

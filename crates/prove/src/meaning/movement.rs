@@ -96,6 +96,20 @@ impl Meaning<'_> {
                 let after = index[axis + rank..].to_vec();
                 self.gathered(x, (&index[..axis], &after), &chosen, MOST_CHOICES)?
             }
+            Op::GatherElements(op) => {
+                let axis = usize::try_from(op.axis).unwrap_or(0);
+                let (x, indices) = (first(self)?, self.operand(node, 1)?);
+                let chosen = self.at(indices, index)?;
+                let after = index[axis + 1..].to_vec();
+                self.gathered(x, (&index[..axis], &after), &chosen, MOST_CHOICES)?
+            }
+            Op::Trilu(op) => {
+                let x = first(self)?;
+                let [.., row, column] = index else { return Trouble::new("Trilu of fewer than 2 axes") };
+                let above = column.sub(row).plus(-op.k);
+                let kept = if op.upper { above } else { above.scale(-1) };
+                self.where_inside(vec![kept], |m| m.at(x, index))?
+            }
             Op::OneHot(op) => {
                 let axis = usize::try_from(op.axis).unwrap_or(0);
                 let (indices, values) = (first(self)?, self.operand(node, 1)?);

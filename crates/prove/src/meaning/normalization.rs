@@ -45,6 +45,25 @@ impl Meaning<'_> {
                 let own = index.to_vec();
                 self.by_moments(value, &axes, None, op.epsilon.0, index, &mut |m, operand| m.broadcast(operand, &shape, &own))?
             }
+            Op::RMSNormalization(op) => {
+                let first = usize::try_from(op.axis).unwrap_or(0);
+                let (x, scale) = (self.operand(node, 0)?, self.operand(node, 1)?);
+                let shape = self.shape(value)?;
+                let extents = shape[first..].to_vec();
+                let squares = self.sum_over_all(&extents, &mut |m, inner| {
+                    let at: Vec<Poly> = index[..first].iter().chain(inner).cloned().collect();
+                    power(&m.at(x, &at)?, 2, &m.shared.facts)
+                })?;
+                let count = extents.iter().fold(Poly::number(1), |count, extent| count.mul(extent));
+                let scale = self.broadcast(scale, &shape, index)?;
+                let x = self.at(x, index)?;
+                let mean = product(&squares, &power(&Sum::whole(&count), -1, &self.shared.facts)?, &self.shared.facts)?;
+                let mean = self.simplifier.sum(&mean, &self.shared.facts)?;
+                let radicand = mean.add(&self.attribute(op.epsilon.0)?);
+                self.require_nonnegative(&radicand, op.epsilon.0 >= 0.0);
+                self.require_nonzero(&radicand, op.epsilon.0 > 0.0);
+                self.normalized(&x, &Sum::default(), &mean, op.epsilon.0, &scale, &Sum::default())?
+            }
             Op::GroupNormalization(op) => {
                 let axes: Vec<usize> = (1..index.len()).collect();
                 let channel = index[1].clone();

@@ -22,6 +22,17 @@ impl Meaning<'_> {
         let op = self.graph.node(node).op.clone();
         let facts = |m: &Self| m.shared.facts.clone();
         Ok(Some(match &op {
+            Op::CumSum(op) => {
+                let axis = usize::try_from(op.axis).unwrap_or(0);
+                let x = self.operand(node, 0)?;
+                let extent = self.shape(x)?[axis].clone();
+                self.sum_over(&extent, &mut |m, i| {
+                    let before = if op.reverse { i.sub(&index[axis]) } else { index[axis].sub(i) };
+                    let mut at = index.to_vec();
+                    at[axis] = i.clone();
+                    m.where_inside(vec![before.plus(-i64::from(op.exclusive))], |m| m.at(x, &at))
+                })?
+            }
             Op::ReduceSum(op) => self.reduce(value, &op.axes, op.keepdims, index, &|_, x| Ok(x))?,
             Op::ReduceMean(op) => {
                 let sum = self.reduce(value, &op.axes, op.keepdims, index, &|_, x| Ok(x))?;

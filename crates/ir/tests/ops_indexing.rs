@@ -1,0 +1,152 @@
+//! Running sums, triangles, elements picked one by one, and the root mean square: values by hand or by a
+//! second loop, types, ONNX round trips.
+
+mod common;
+
+use common::{Random, bools, eval, f32s, import, ints, op, reals, round_trip};
+use regraft_ir::onnx::{ImportOperand, OnnxInput, OnnxNode};
+use regraft_ir::{Attr, Bindings, Const, DType, Dim, Float, Op, TensorType, TypeError, Value};
+
+fn cum_sum(axis: i64, exclusive: bool, reverse: bool) -> Op {
+    op("cum-sum", &[("axis", Attr::Int(axis)), ("exclusive", Attr::Bool(exclusive)), ("reverse", Attr::Bool(reverse))])
+}
+
+fn trilu(upper: bool, k: i64) -> Op {
+    op("trilu", &[("upper", Attr::Bool(upper)), ("k", Attr::Int(k))])
+}
+
+fn gather_elements(axis: i64) -> Op {
+    op("gather-elements", &[("axis", Attr::Int(axis))])
+}
+
+fn of(dtype: DType, shape: &[i64]) -> TensorType {
+    TensorType::new(dtype, shape.iter().copied())
+}
+
+fn one(op: &Op, types: &[TensorType], values: &[Value<f64>]) -> Value<f64> {
+    eval(op, types, values, &Bindings::new()).unwrap().remove(0)
+}
+
+#[test]
+fn running_sums() {
+    let x = reals(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    for (axis, exclusive, reverse, want) in [
+        (1, false, false, [1.0, 3.0, 6.0, 4.0, 9.0, 15.0]),
+        (1, true, false, [0.0, 1.0, 3.0, 0.0, 4.0, 9.0]),
+        (1, false, true, [6.0, 5.0, 3.0, 15.0, 11.0, 6.0]),
+        (1, true, true, [5.0, 3.0, 0.0, 11.0, 6.0, 0.0]),
+        (0, false, false, [1.0, 2.0, 3.0, 5.0, 7.0, 9.0]),
+        (0, true, true, [4.0, 5.0, 6.0, 0.0, 0.0, 0.0]),
+    ] {
+        assert_eq!(one(&cum_sum(axis, exclusive, reverse), &[f32s(&[2, 3])], std::slice::from_ref(&x)), reals(&[2, 3], &want));
+    }
+    let wide = [i64::from(i32::MAX), 1, -1];
+    let wrapped = [wide[0], i64::from(i32::MIN), wide[0]];
+    assert_eq!(one(&cum_sum(0, false, false), &[of(DType::I32, &[3])], &[ints(&[3], &wide)]), ints(&[3], &wrapped));
+    assert_eq!(one(&cum_sum(1, false, false), &[f32s(&[2, 0])], &[reals(&[2, 0], &[])]), reals(&[2, 0], &[]));
+    assert!(matches!(cum_sum(0, false, false).infer(&[of(DType::Bool, &[3])]), Err(TypeError::Invalid(_))));
+    assert!(matches!(cum_sum(1, false, false).infer(&[f32s(&[3])]), Err(TypeError::Invalid(_))));
+}
+
+#[test]
+fn triangles() {
+    let x = ints(&[2, 2, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    for (upper, k, want) in [
+        (true, 0, [1, 2, 3, 0, 5, 6, 7, 8, 9, 0, 11, 12]),
+        (true, 1, [0, 2, 3, 0, 0, 6, 0, 8, 9, 0, 0, 12]),
+        (false, 0, [1, 0, 0, 4, 5, 0, 7, 0, 0, 10, 11, 0]),
+        (false, -1, [0, 0, 0, 4, 0, 0, 0, 0, 0, 10, 0, 0]),
+        (true, i64::MAX, [0; 12]),
+        (true, i64::MIN, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+    ] {
+        assert_eq!(one(&trilu(upper, k), &[of(DType::I64, &[2, 2, 3])], std::slice::from_ref(&x)), ints(&[2, 2, 3], &want), "{upper} {k}");
+    }
+    let flags = bools(&[2, 2], &[true; 4]);
+    assert_eq!(one(&trilu(false, 0), &[of(DType::Bool, &[2, 2])], &[flags]), bools(&[2, 2], &[true, false, true, true]));
+    assert!(matches!(trilu(true, 0).infer(&[f32s(&[3])]), Err(TypeError::Invalid(_))));
+}
+
+#[test]
+fn elements_one_by_one() {
+    let data = reals(&[3, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+    let types = |rows, columns| [f32s(&[3, 3]), of(DType::I64, &[rows, columns])];
+    let picked = one(&gather_elements(0), &types(2, 3), &[data.clone(), ints(&[2, 3], &[1, 2, 0, 2, 0, 0])]);
+    assert_eq!(picked, reals(&[2, 3], &[4.0, 8.0, 3.0, 7.0, 2.0, 3.0]));
+    let picked = one(&gather_elements(1), &types(2, 4), &[data.clone(), ints(&[2, 4], &[-1, 0, 0, 1, 2, -3, 1, 1])]);
+    assert_eq!(picked, reals(&[2, 4], &[3.0, 1.0, 1.0, 2.0, 6.0, 4.0, 5.0, 5.0]));
+    for out in [3, -4] {
+        let values = [data.clone(), ints(&[1, 1], &[out])];
+        assert!(eval(&gather_elements(0), &types(1, 1), &values, &Bindings::new()).is_err(), "{out}");
+    }
+    let refused = |indices: TensorType| gather_elements(0).infer(&[f32s(&[3, 3]), indices]);
+    assert!(matches!(refused(of(DType::I64, &[2, 4])), Err(TypeError::Invalid(_))));
+    assert!(matches!(refused(of(DType::F32, &[2, 3])), Err(TypeError::Invalid(_))));
+    assert!(matches!(refused(of(DType::I64, &[2])), Err(TypeError::Invalid(_))));
+    let open = TensorType::new(DType::I64, [Dim::from(2), Dim::symbol("N")]);
+    assert!(matches!(refused(open), Err(TypeError::Undecided { .. })));
+}
+
+#[test]
+fn root_mean_squares() {
+    let norm = |axis| op("rms-normalization", &[("axis", Attr::Int(axis)), ("epsilon", Attr::Float(Float(0.5)))]);
+    let mut random = Random::new(3);
+    let x: Vec<f64> = (0..24).map(|_| random.below(9) as f64 - 4.0).collect();
+    for (axis, scale) in [(2usize, vec![4usize]), (1, vec![3, 4]), (2, vec![1])] {
+        let weights: Vec<f64> = (0..scale.iter().product()).map(|i| 1.0 + i as f64 / 4.0).collect();
+        let size: usize = [2, 3, 4][axis..].iter().product();
+        let want: Vec<f64> = x
+            .iter()
+            .enumerate()
+            .map(|(at, v)| {
+                let row = &x[at / size * size..][..size];
+                let square = row.iter().map(|v| v * v).sum::<f64>() / size as f64;
+                v / (square + 0.5).sqrt() * weights[at % weights.len()]
+            })
+            .collect();
+        let types = [f32s(&[2, 3, 4]), TensorType::new(DType::F32, scale.iter().map(|s| *s as i64))];
+        let Value::Real(have) = one(&norm(axis as i64), &types, &[reals(&[2, 3, 4], &x), reals(&scale, &weights)]) else { panic!() };
+        assert!(have.data.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-12), "{have:?} {want:?}");
+    }
+    assert!(matches!(norm(0).infer(&[f32s(&[3]), f32s(&[4])]), Err(TypeError::Invalid(_))));
+    let spelling = norm(1).spell(&[f32s(&[2, 4]), f32s(&[4])], &[f32s(&[2, 4])], 23).unwrap();
+    assert_eq!(import(&common::as_read(&spelling, &[f32s(&[2, 4]), f32s(&[4])], 1, 23)).unwrap().0, norm(1));
+    assert!(norm(1).spell(&[f32s(&[2, 4]), f32s(&[4])], &[f32s(&[2, 4])], 22).is_err());
+}
+
+#[test]
+fn round_trips_at_every_version() {
+    let since = |first: i64| (first..=21).collect::<Vec<i64>>();
+    let half = || of(DType::F16, &[2, 3]);
+    for (op, inputs, versions) in [
+        (cum_sum(1, true, false), vec![f32s(&[2, 3])], since(11)),
+        (cum_sum(0, false, true), vec![half()], since(14)),
+        (trilu(true, 0), vec![f32s(&[2, 3])], since(14)),
+        (trilu(false, -2), vec![of(DType::Bool, &[2, 3])], since(14)),
+        (gather_elements(1), vec![f32s(&[2, 3]), of(DType::I64, &[2, 5])], since(11)),
+    ] {
+        assert_eq!(round_trip(&op, &inputs), versions, "{op:?}");
+    }
+}
+
+#[test]
+fn what_is_computed_stays_opaque() {
+    let node = |op_type: &str, axis: Option<Const>| OnnxNode {
+        op_type: op_type.into(),
+        domain: String::new(),
+        version: 14,
+        attrs: regraft_ir::onnx::Attrs::default(),
+        inputs: vec![
+            Some(OnnxInput { ty: Some(f32s(&[2, 3])), value: None, dims: None }),
+            Some(OnnxInput { ty: Some(of(DType::I64, &[])), value: axis, dims: None }),
+        ],
+        outputs: vec![true],
+    };
+    let scalar = |value| Const::from_i64(DType::I64, &[], &[value]);
+    for op_type in ["CumSum", "Trilu"] {
+        assert!(import(&node(op_type, None)).is_err(), "{op_type}");
+        let (_, operands) = import(&node(op_type, scalar(-1))).unwrap();
+        assert!(matches!(operands.as_slice(), [ImportOperand::Input(0)]), "{op_type}");
+    }
+    assert_eq!(import(&node("CumSum", scalar(-1))).unwrap().0, cum_sum(1, false, false));
+    assert!(import(&node("CumSum", scalar(2))).is_err());
+}
