@@ -3,12 +3,12 @@
 import sys
 
 from ._regraft import run
-from .command import INTERPRETER, find_runtime
+from .command import INTERPRETER, find_runtimes
 
 
 def main() -> int:
     """Runs the command of this process's arguments; returns its exit code."""
-    find_runtime()
+    find_runtimes()
     return run(sys.argv[1:], INTERPRETER)
 
 

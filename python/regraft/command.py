@@ -24,21 +24,25 @@ Sizes = Union[Sequence[Union[int, str]], str]
 INTERPRETER = [sys.executable, "-m", "regraft"] if sys.executable else []
 """What starts this package's command in a process of its own."""
 
-VARIABLES = ("REGRAFT_ONNXRUNTIME", "ORT_DYLIB_PATH")
-"""Environment variables that name another library of the runtime."""
+RUNTIMES = {
+    "onnxruntime": ("capi", ("REGRAFT_ONNXRUNTIME", "ORT_DYLIB_PATH")),
+    "openvino": ("libs", ("REGRAFT_OPENVINO",)),
+}
+"""For the package of each runtime, the folder of its library, and environment variables that name another one."""
 
 
 class RegraftWarning(UserWarning):
     """Something odd that is no error."""
 
 
-def find_runtime() -> None:
-    """Has the library of the installed package `onnxruntime` loaded, unless the environment names another."""
-    if any(os.environ.get(name) for name in VARIABLES):
-        return
-    spec = importlib.util.find_spec("onnxruntime")
-    if spec is not None and spec.submodule_search_locations:
-        os.environ[VARIABLES[0]] = str(Path(spec.submodule_search_locations[0]) / "capi")
+def find_runtimes() -> None:
+    """Has the libraries of the installed packages loaded, unless the environment names others."""
+    for package, (folder, variables) in RUNTIMES.items():
+        if any(os.environ.get(name) for name in variables):
+            continue
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.submodule_search_locations:
+            os.environ[variables[0]] = str(Path(spec.submodule_search_locations[0]) / folder)
 
 
 def option(name: str, value: object) -> list[str]:
@@ -99,7 +103,7 @@ def ask(arguments: Sequence[str], *, progress: Progress = None, place: str | Non
     Raises:
         Failed: with the cause and the hint of the command, and `place`.
     """
-    find_runtime()
+    find_runtimes()
     shown = Shown() if progress is True else None
     receiver = shown.step if shown else progress if callable(progress) else None
     try:

@@ -44,6 +44,7 @@ def check(
     data: inputs.Data = None,
     tolerance: float | None = None,
     reference: bool = True,
+    target: str | None = None,
     threads: int | None = None,
     seed: int = 0,
     certificate: str | os.PathLike[str] | bool | None = None,
@@ -62,12 +63,13 @@ def check(
         data: Real inputs to compare on, too.
         tolerance: Difference that is tolerated, relative to the largest magnitude of an output.
         reference: Whether to run both on the reference executor, too.
+        target: The runtime that they run on: `"onnxruntime"` or `"openvino"`; by default the former.
         threads: Threads of an operator.
         seed: Seed of made-up inputs.
         certificate: The certificate of `b`; by default the file beside it, if there is one; False for none.
         effort: How hard to look for a proof.
         require: Least that must be known: `"tested"`, `"bounded"`, `"proved"`, ..
-        runtime_library: The runtime's library; by default that of the package `onnxruntime`.
+        runtime_library: The runtime's library; by default that of its package.
         progress: True, or a function of the phase and of what begins in it.
 
     Raises:
@@ -83,6 +85,7 @@ def check(
         data=holds.arguments,
         tolerance=tolerance,
         no_reference=not reference,
+        target=target,
         threads=threads,
         seed=seed,
         certificate=None if isinstance(certificate, bool) else certificate,

@@ -118,6 +118,7 @@ def optimize(
     freeze: Mapping[str, Union[int, Sizes]] | None = None,
     data: inputs.Data = None,
     budget: float | str = 60.0,
+    target: str | None = None,
     threads: int | None = None,
     memory: int | str | None = None,
     search: str | None = None,
@@ -156,6 +157,8 @@ def optimize(
         freeze: Sizes to write the model for, and no others.
         data: Real inputs to check and measure with: arrays or files of each input, or a folder.
         budget: Time that the whole call may take, in seconds, or as text: `"5m"`.
+        target: The runtime that the model will run on: `"onnxruntime"`, `"openvino"`, or `"fastest"`, which asks each of
+            those that are installed; `.report["runtime"]` says which one it was. By default ONNX Runtime.
         threads: Threads of an operator where the model is deployed; by default what the runtime itself uses.
         memory: Bytes of memory that the call may take.
         search: How to search; `regraft optimize --help` lists the ways.
@@ -176,7 +179,7 @@ def optimize(
         untimed: Time nothing: a model with as few operators as take no more arithmetic is written, and checked.
         certificate: Whether to write a certificate beside the result.
         overwrite: Whether `output` may be the model's own file.
-        runtime_library: The runtime's library; by default that of the package `onnxruntime`.
+        runtime_library: The runtime's library; by default that of its package.
         progress: True, or a function of the phase and of what begins in it.
 
     Returns:
@@ -196,6 +199,7 @@ def optimize(
         freeze=[f"{name}={one}" if isinstance(one, int) else sized({name: one})[0] for name, one in (freeze or {}).items()],
         data=holds.arguments,
         budget=seconds(budget),
+        target=target,
         threads=threads,
         memory=memory,
         search=search,

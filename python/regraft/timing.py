@@ -59,6 +59,7 @@ def bench(
     data: inputs.Data = None,
     budget: float | str = 10.0,
     runs: int | None = None,
+    target: str | None = None,
     threads: int | None = None,
     seed: int = 0,
     runtime_library: str | os.PathLike[str] | None = None,
@@ -73,9 +74,10 @@ def bench(
         data: Real inputs to measure with.
         budget: Time that it may take, in seconds, or as text.
         runs: Runs of each model; by default as many as fit.
+        target: The runtime that they run on: `"onnxruntime"` or `"openvino"`; by default the former.
         threads: Threads of an operator; by default what the runtime itself uses.
         seed: Seed of made-up inputs.
-        runtime_library: The runtime's library; by default that of the package `onnxruntime`.
+        runtime_library: The runtime's library; by default that of its package.
         progress: True, or a function of the phase and of what begins in it.
 
     Raises:
@@ -90,6 +92,7 @@ def bench(
         data=holds.arguments,
         budget=seconds(budget),
         runs=runs,
+        target=target,
         threads=threads,
         seed=seed,
         runtime_library=runtime_library,

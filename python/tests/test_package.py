@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
 import subprocess
 import sys
@@ -64,6 +65,21 @@ class Package(unittest.TestCase):
         self.assertIn(found.word, ("proved", "bounded"))
         self.assertTrue(result.save(self.folder / "copy.onnx").exists())
         self.assertIn("verdict", regraft.explain(result))
+
+    @unittest.skipUnless(importlib.util.find_spec("openvino"), "openvino is not installed")
+    def test_the_fastest_runtime_is_named(self) -> None:
+        result = self.optimize(self.path, target="openvino", untimed=True)
+        self.assertTrue(result.report["runtime"].startswith("openvino "))
+        self.assertTrue(regraft.check(self.path, result.path, target="openvino"))
+        timed = regraft.bench(self.path, result.path, target="openvino", runs=4, threads=1)
+        self.assertEqual(len(timed.models), 2)
+        result = self.optimize(self.path, self.folder / "fast.onnx", target="fastest", budget=12)
+        rows = result.report["fastest"]["runtimes"]
+        self.assertEqual([row["runtime"].split()[0] for row in rows], ["onnxruntime", "openvino"])
+        self.assertIn(result.report["runtime"], [row["runtime"] for row in rows])
+        self.assertIn(f"deploy on {result.report['runtime']}", result.verdict)
+        self.assertEqual(sorted(file.name for file in self.folder.glob("*fast*")), ["fast.certificate", "fast.onnx"])
+        self.assertEqual(list(self.folder.glob(".regraft-*")), [])
 
     def test_python_and_the_command_write_the_same_bytes(self) -> None:
         self.optimize(self.path, self.folder / "warm.onnx")

@@ -87,6 +87,49 @@ fn elements_one_by_one() {
 }
 
 #[test]
+fn slices_by_tuples() {
+    let gather = |batch| op("gather-nd", &[("batch_dims", Attr::Int(batch))]);
+    let pairs = reals(&[2, 2], &[0.0, 1.0, 2.0, 3.0]);
+    let cube = reals(&[2, 2, 2], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    // The examples of the standard.
+    for (batch, data, indices, places, want) in [
+        (0, &pairs, vec![2, 2], vec![0, 0, 1, 1], reals(&[2], &[0.0, 3.0])),
+        (0, &pairs, vec![2, 1], vec![1, 0], reals(&[2, 2], &[2.0, 3.0, 0.0, 1.0])),
+        (0, &cube, vec![2, 2], vec![0, 1, 1, 0], reals(&[2, 2], &[2.0, 3.0, 4.0, 5.0])),
+        (0, &cube, vec![2, 1, 2], vec![0, 1, -1, -2], reals(&[2, 1, 2], &[2.0, 3.0, 4.0, 5.0])),
+        (1, &cube, vec![2, 1], vec![1, 0], reals(&[2, 2], &[2.0, 3.0, 4.0, 5.0])),
+    ] {
+        let shape: Vec<i64> = data.shape().iter().map(|d| *d as i64).collect();
+        let types = [f32s(&shape), TensorType::new(DType::I64, indices.iter().map(|d| *d as i64))];
+        assert_eq!(one(&gather(batch), &types, &[data.clone(), ints(&indices, &places)]), want);
+    }
+    let out = [cube.clone(), ints(&[1, 1], &[2])];
+    assert!(eval(&gather(0), &[f32s(&[2, 2, 2]), of(DType::I64, &[1, 1])], &out, &Bindings::new()).is_err());
+    for (data, indices) in [(f32s(&[2]), of(DType::I64, &[3, 2])), (f32s(&[2]), of(DType::F32, &[3, 1])), (f32s(&[2]), of(DType::I64, &[]))]
+    {
+        assert!(matches!(gather(0).infer(&[data, indices]), Err(TypeError::Invalid(_))));
+    }
+    let open = TensorType::new(DType::I64, [Dim::from(3), Dim::symbol("K")]);
+    assert!(matches!(gather(0).infer(&[f32s(&[2, 2]), open]), Err(TypeError::Undecided { .. })));
+}
+
+#[test]
+fn slices_are_written_in_order() {
+    let scatter = op("scatter-nd", &[]);
+    let data = reals(&[4, 2], &[0.0; 8]);
+    let types = [f32s(&[4, 2]), of(DType::I64, &[3, 1]), f32s(&[3, 2])];
+    let updates = reals(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let result = one(&scatter, &types, &[data.clone(), ints(&[3, 1], &[2, 0, -2]), updates]);
+    assert_eq!(result, reals(&[4, 2], &[3.0, 4.0, 0.0, 0.0, 5.0, 6.0, 0.0, 0.0]));
+    let types = [f32s(&[4, 2]), of(DType::I64, &[2, 2]), f32s(&[2])];
+    let result = one(&scatter, &types, &[data.clone(), ints(&[2, 2], &[0, 1, 3, 0]), reals(&[2], &[7.0, 8.0])]);
+    assert_eq!(result, reals(&[4, 2], &[0.0, 7.0, 0.0, 0.0, 0.0, 0.0, 8.0, 0.0]));
+    let values = [data, ints(&[2, 2], &[0, 1, 4, 0]), reals(&[2], &[7.0, 8.0])];
+    assert!(eval(&scatter, &types, &values, &Bindings::new()).is_err());
+    assert!(matches!(scatter.infer(&[f32s(&[4, 2]), of(DType::I64, &[2, 2]), f32s(&[3])]), Err(TypeError::Invalid(_))));
+}
+
+#[test]
 fn root_mean_squares() {
     let norm = |axis| op("rms-normalization", &[("axis", Attr::Int(axis)), ("epsilon", Attr::Float(Float(0.5)))]);
     let mut random = Random::new(3);
@@ -123,6 +166,9 @@ fn round_trips_at_every_version() {
         (trilu(true, 0), vec![f32s(&[2, 3])], since(14)),
         (trilu(false, -2), vec![of(DType::Bool, &[2, 3])], since(14)),
         (gather_elements(1), vec![f32s(&[2, 3]), of(DType::I64, &[2, 5])], since(11)),
+        (op("gather-nd", &[("batch_dims", Attr::Int(0))]), vec![f32s(&[2, 3]), of(DType::I64, &[5, 2])], since(11)),
+        (op("gather-nd", &[("batch_dims", Attr::Int(1))]), vec![f32s(&[2, 3]), of(DType::I64, &[2, 1])], since(12)),
+        (op("scatter-nd", &[]), vec![f32s(&[2, 3]), of(DType::I64, &[5, 2]), f32s(&[5])], since(11)),
     ] {
         assert_eq!(round_trip(&op, &inputs), versions, "{op:?}");
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use regraft_ir::{Bindings, Class, DType, Graph, NodeId, Op, OpKind, ValueId};
+use regraft_ir::{Bindings, Class, DType, Graph, Node, NodeId, Op, OpKind, ValueId};
 use regraft_onnx::proto::NodeProto;
 use regraft_onnx::{Model, Verbatim};
 use regraft_runtime::IntRange;
@@ -186,7 +186,8 @@ impl Analysis<'_> {
             readers.push(*id);
             let passes = match node.op.kind() {
                 OpKind::Shape | OpKind::Size | OpKind::ArgMax | OpKind::ArgMin => false,
-                OpKind::Gather | OpKind::GatherElements => at.contains(&0),
+                OpKind::Gather | OpKind::GatherElements | OpKind::GatherND => at.contains(&0),
+                OpKind::ScatterND => at.contains(&0) || at.contains(&2),
                 OpKind::OneHot => at.contains(&1),
                 _ => true,
             };
@@ -234,6 +235,13 @@ impl Analysis<'_> {
         }
     }
 
+    /// The smallest of the axes that the tuples of a node choose along, after `first` common ones.
+    fn chosen(&self, node: &Node, first: usize) -> Option<i128> {
+        let [data, indices, ..] = node.inputs.as_slice() else { return None };
+        let width = usize::try_from(self.size(*indices, -1)?).ok()?;
+        (first..first + width).map(|axis| self.size(*data, axis as i64)).collect::<Option<Vec<_>>>()?.into_iter().min()
+    }
+
     /// What a node requires of its operand number `at`, an integer.
     fn asked(&self, id: NodeId, at: usize) -> Asked {
         use OpKind::*;
@@ -243,6 +251,11 @@ impl Analysis<'_> {
             (Op::Opaque(_), _) => return (self.verbatim)(id).map_or(Asked::Within(NARROW), |proto| self.asked_verbatim(id, at, proto)),
             (Op::Gather(gather), 1) => return axis(self.size(node.inputs[0], gather.axis)),
             (Op::GatherElements(gather), 1) => return axis(self.size(node.inputs[0], gather.axis)),
+            (Op::GatherND(gather), 1) => {
+                let first = usize::try_from(gather.batch_dims).unwrap_or(0);
+                return axis(self.chosen(node, first));
+            }
+            (Op::ScatterND(_), 1) => return axis(self.chosen(node, 0)),
             (Op::OneHot(one_hot), 0) => return axis(Some(one_hot.depth.into())),
             _ => {}
         }
@@ -251,7 +264,9 @@ impl Analysis<'_> {
             (Div | Mod, 1) => Asked::Divisor,
             (Pow, 1) => Asked::Within(Span { low: 0, high: 3 }),
             (BitShift, 1) => Asked::Within(Span { low: 0, high: self.dtype(node.inputs[0]).map_or(0, |t| t.size() as i128 * 8 - 1) }),
-            (Pow | BitShift | Gather | GatherElements, 0) | (OneHot, 1) | (Trilu | CumSum, _) => Asked::Anything,
+            (Pow | BitShift | Gather | GatherElements | GatherND, 0) | (OneHot, 1) | (ScatterND, 0 | 2) | (Trilu | CumSum, _) => {
+                Asked::Anything
+            }
             (Add | Sub | Mul | Sum | Max | Min | Mean | Equal | Greater | GreaterOrEqual | Less | LessOrEqual | Where, _) => {
                 Asked::Anything
             }

@@ -4,7 +4,7 @@ use prost::Message;
 use regraft_onnx::proto::{ModelProto, TensorProto};
 
 use crate::models::{Builder, convolutional, mlp, twin_products, weights};
-use crate::run::{Bench, Ended, has_runtime};
+use crate::run::{Bench, Ended, has_openvino, has_runtime};
 
 const BUDGET: &str = "--budget 3s";
 
@@ -44,6 +44,31 @@ fn a_model_is_optimized_checked_reported_and_explained() {
     assert!(explained.contains("on         onnxruntime "), "{explained}");
     assert_eq!(bench.json("explain f.report.json --json"), report);
     assert_eq!(bench.run("bench m.onnx f.onnx --runs 5").code, Some(0));
+}
+
+#[test]
+fn another_runtime_and_the_fastest_one() {
+    if !has_openvino() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    let report = bench.json(&format!("optimize m.onnx -o f.onnx --target openvino --threads 1 --json {BUDGET}"));
+    assert!(report["runtime"].as_str().is_some_and(|name| name.starts_with("openvino ")), "{report}");
+    assert_eq!(report["check"]["passed"], true, "{report}");
+    assert_eq!(bench.run("check m.onnx f.onnx --target openvino").code, Some(0));
+    assert_eq!(bench.run("bench m.onnx f.onnx --target openvino --threads 1 --runs 3").code, Some(0));
+    let ended = bench.run("optimize m.onnx -o g.onnx --target fastest --threads 1 --budget 8s --report g.json");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let report: serde_json::Value = serde_json::from_slice(&bench.read("g.json")).expect("a report");
+    let fastest = &report["fastest"];
+    assert_eq!((fastest["runtimes"].as_array().map(Vec::len), &fastest["chosen"]), (Some(2), &report["runtime"]), "{report}");
+    assert!(ended.verdict().starts_with(&format!("verdict: deploy on {}", report["runtime"].as_str().unwrap_or("none"))), "{ended:?}");
+    assert_eq!((&report["output"], &report["certificate"]), (&"g.onnx".into(), &"g.certificate".into()));
+    assert_eq!(bench.files(), ["f.onnx", "g.json", "g.onnx", "m.onnx"]);
+    // A certificate knows no target.
+    assert_eq!(bench.run("check m.onnx g.onnx").code, Some(0));
+    bench.fails("optimize m.onnx -o h.onnx --target fastest --runtime-library x.so", &["several runtimes", "--target"]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Running the command in a folder of its own.
 
+use regraft::runtime::RuntimeChoice;
+use regraft_runtime::Backend;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -52,8 +54,8 @@ impl Bench {
         command.env_remove("RUST_BACKTRACE");
         // Nothing is trained in tests of the command.
         command.env("REGRAFT_TRAINER", "");
-        if let Some(library) = own_library() {
-            command.env("REGRAFT_ONNXRUNTIME", library);
+        for backend in Backend::ALL {
+            command.envs(own_library(backend).map(|library| (variables(backend)[0], library)));
         }
         command
     }
@@ -110,23 +112,45 @@ pub fn trainer() -> Option<PathBuf> {
     Some(path).filter(|path| path.is_file())
 }
 
+/// Environment variables that name a runtime's library.
+fn variables(backend: Backend) -> &'static [&'static str] {
+    match backend {
+        Backend::OnnxRuntime => &["REGRAFT_ONNXRUNTIME", "ORT_DYLIB_PATH"],
+        Backend::OpenVino => &["REGRAFT_OPENVINO"],
+    }
+}
+
 /// The library in the checkout's own virtual environment, unless another place is named.
-fn own_library() -> Option<PathBuf> {
-    let named = ["REGRAFT_ONNXRUNTIME", "ORT_DYLIB_PATH"].iter().any(|v| std::env::var_os(v).is_some());
+fn own_library(backend: Backend) -> Option<PathBuf> {
+    let named = variables(backend).iter().any(|v| std::env::var_os(v).is_some());
+    let folder = match backend {
+        Backend::OnnxRuntime => "onnxruntime/capi",
+        Backend::OpenVino => "openvino/libs",
+    };
     let packages = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib")).into_iter().flatten().flatten();
-    let own = packages.map(|e| e.path().join("site-packages/onnxruntime/capi")).find(|p| p.is_dir());
+    let own = packages.map(|e| e.path().join("site-packages").join(folder)).find(|p| p.is_dir());
     own.filter(|_| !named)
+}
+
+fn has(backend: Backend, required: &str) -> bool {
+    match (RuntimeChoice { backend, library: own_library(backend) }).load() {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(std::env::var_os(required).is_none(), "{error}");
+            println!("skipped: {error}");
+            false
+        }
+    }
 }
 
 /// Whether tests that need ONNX Runtime can run.
 pub fn has_runtime() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
-    *FOUND.get_or_init(|| match (regraft::runtime::RuntimeChoice { library: own_library(), ..Default::default() }).load() {
-        Ok(_) => true,
-        Err(error) => {
-            assert!(std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_none(), "{error}");
-            println!("skipped: {error}");
-            false
-        }
-    })
+    *FOUND.get_or_init(|| has(Backend::OnnxRuntime, "REGRAFT_REQUIRE_ONNXRUNTIME"))
+}
+
+/// Whether tests that need OpenVINO, too, can run.
+pub fn has_openvino() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    has_runtime() && *FOUND.get_or_init(|| has(Backend::OpenVino, "REGRAFT_REQUIRE_OPENVINO"))
 }

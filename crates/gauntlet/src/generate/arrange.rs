@@ -402,6 +402,38 @@ pub fn pick_elements(d: &mut Draft) -> Option<Val> {
     Some(d.emit("GatherElements", &[&x, &indices], vec![int("axis", written)], x.ty, indices.dims.clone(), x.mag))
 }
 
+/// Slices selected, or replaced, by tuples of indices.
+pub fn slices(d: &mut Draft) -> Option<Val> {
+    let x = d.real(1..=4)?;
+    if d.opset < 11 {
+        return None;
+    }
+    let (width, count) = (d.random.int(1, x.rank().min(2) as i64) as usize, d.random.int(1, 3));
+    let writes = d.opset >= 16 && d.random.once_in(2);
+    let rest = &x.dims[width..];
+    let tuple = |d: &mut Draft| -> Vec<i64> {
+        let along = |at: usize| x.dims[at].least();
+        (0..width).map(|at| d.random.int(if writes { 0 } else { -along(at) }, along(at) - 1)).collect()
+    };
+    let mut places: Vec<Vec<i64>> = (0..count).map(|_| tuple(d)).collect();
+    if writes {
+        // Of two slices at the same place, either may be written last.
+        places.sort_unstable();
+        places.dedup();
+    }
+    let count = places.len() as i64;
+    let flat: Vec<f64> = places.concat().into_iter().map(|at| at as f64).collect();
+    let indices = d.constant(DType::I64, &[count, width as i64], &flat);
+    let dims: Vec<Size> = [Size::fixed(count)].into_iter().chain(rest.iter().copied()).collect();
+    match known(&dims).filter(|_| writes) {
+        Some(sizes) => {
+            let updates = d.reals(&sizes, -1.0, 1.0);
+            Some(d.emit("ScatterND", &[&x, &indices, &updates], vec![], x.ty, x.dims.clone(), x.mag.max(1.0)))
+        }
+        None => Some(d.emit("GatherND", &[&x, &indices], vec![], x.ty, dims, x.mag)),
+    }
+}
+
 /// What is above a diagonal, or below it.
 pub fn triangle(d: &mut Draft) -> Option<Val> {
     let x = d.real(2..=4)?;

@@ -73,6 +73,7 @@ const STEPS: &[(usize, Step)] = &[
     (3, arrange::join),
     (2, arrange::gather),
     (1, arrange::pick_elements),
+    (1, arrange::slices),
     (1, arrange::triangle),
     (1, arrange::running_sum),
     (2, arrange::depth_space),

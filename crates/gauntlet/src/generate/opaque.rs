@@ -154,17 +154,10 @@ pub fn undefined(d: &mut Draft) -> Option<Val> {
         return None;
     }
     let x = d.real(2..=4)?;
-    let least = x.dims[0].least();
-    if d.random.once_in(2) {
-        let columns = x.dims[1].known()?;
-        let lengths: Vec<i64> = (0..columns).map(|_| d.random.int(1, least)).collect();
-        let lengths = d.ints(&lengths);
-        return Some(d.emit("ReverseSequence", &[&x, &lengths], vec![], x.ty, x.dims.clone(), x.mag));
-    }
-    let rows: Vec<f64> = (0..2).map(|_| d.random.int(0, least - 1) as f64).collect();
-    let indices = d.constant(DType::I64, &[2, 1], &rows);
-    let dims = [super::size::Size::fixed(2)].into_iter().chain(x.dims[1..].iter().copied()).collect();
-    Some(d.emit("GatherND", &[&x, &indices], vec![], x.ty, dims, x.mag))
+    let columns = x.dims[1].known()?;
+    let lengths: Vec<i64> = (0..columns).map(|_| d.random.int(1, x.dims[0].least())).collect();
+    let lengths = d.ints(&lengths);
+    Some(d.emit("ReverseSequence", &[&x, &lengths], vec![], x.ty, x.dims.clone(), x.mag))
 }
 
 /// The positions of nonzero integers, however many there are.

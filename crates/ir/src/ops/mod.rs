@@ -28,6 +28,7 @@ pub mod expand;
 pub mod flatten;
 pub mod gather;
 pub mod gather_elements;
+pub mod gather_nd;
 pub(crate) mod movement;
 pub mod one_hot;
 pub mod pad;
@@ -160,6 +161,8 @@ crate::operators! {
     pad::Pad,
     gather::Gather,
     gather_elements::GatherElements,
+    gather_nd::GatherND,
+    gather_nd::ScatterND,
     trilu::Trilu,
     cum_sum::CumSum,
     one_hot::OneHot,
