@@ -71,11 +71,10 @@ pub fn fastest(request: &Request, observer: &mut dyn Observer) -> Result<Report,
             break;
         }
     }
-    let best = match made.as_slice() {
-        [] => return Err(first_failure.unwrap_or_else(|| Failure::new("there is no runtime"))),
-        _ => compare(request, &made, start + request.budget, observer)?,
-    };
-    let (chosen, runtimes) = best;
+    if made.is_empty() {
+        return Err(first_failure.unwrap_or_else(|| Failure::new("there is no runtime")));
+    }
+    let (chosen, runtimes) = compare(request, &made, start + request.budget, observer)?;
     let one = made.swap_remove(chosen);
     observer.phase(Phase::Write, &request.output.display().to_string());
     deliver(&one, request)?;
