@@ -78,7 +78,7 @@ impl CumSum {
     fn sums<T: Clone>(&self, x: &Tensor<T>, axis: usize, zero: T, add: impl Fn(&T, &T) -> T) -> Tensor<T> {
         let (size, inner) = (x.shape[axis], x.shape[axis + 1..].iter().product::<usize>());
         let mut data = x.data.clone();
-        let rows = if size == 0 { 0 } else { x.data.len() / size };
+        let rows = x.data.len().checked_div(size).unwrap_or(0);
         for row in 0..rows {
             let start = row / inner * size * inner + row % inner;
             let mut sum = zero.clone();

@@ -64,7 +64,7 @@ impl Operator for GatherElements {
             Ok((0..shape.len()).map(|d| along(d) * steps[d]).sum())
         };
         let places: Vec<usize> = indices.data.iter().enumerate().map(place).collect::<Result<_, _>>()?;
-        Ok(vec![moved!(data, |t| Tensor::new(indices.shape.clone(), places.iter().map(|at| t.data[*at].clone()).collect()))])
+        Ok(vec![moved!(data, |t| picked(t, &places, &indices.shape))])
     }
 
     fn onnx_types() -> &'static [&'static str] {
@@ -84,4 +84,8 @@ impl Operator for GatherElements {
     fn work(&self, _: &[Vec<usize>], _: &[Vec<usize>]) -> Work {
         copy()
     }
+}
+
+fn picked<T: Clone>(data: &Tensor<T>, places: &[usize], shape: &[usize]) -> Tensor<T> {
+    Tensor::new(shape.to_vec(), places.iter().map(|at| data.data[*at].clone()).collect())
 }

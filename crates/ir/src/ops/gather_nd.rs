@@ -91,10 +91,7 @@ impl Operator for GatherND {
         let starts = starts("GatherND", data.shape(), indices, batch)?;
         let slices = &data.shape()[batch + indices.shape.last().copied().unwrap_or(0)..];
         let (size, shape) = (slices.iter().product::<usize>(), [&indices.shape[..indices.shape.len() - 1], slices].concat());
-        Ok(vec![moved!(data, |t| {
-            let elements = starts.iter().flat_map(|start| t.data[*start..start + size].iter().cloned()).collect();
-            Tensor::new(shape, elements)
-        })])
+        Ok(vec![moved!(data, |t| read(t, &starts, size, &shape))])
     }
 
     fn onnx_types() -> &'static [&'static str] {
@@ -150,7 +147,7 @@ impl Operator for ScatterND {
     }
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
-        match node.str("reduction").as_deref() {
+        match node.str("reduction") {
             None | Some("none") => node.import(crate::Op::ScatterND(ScatterND {})),
             Some(other) => Err(Opaque(format!("ScatterND that reduces by `{other}`"))),
         }
@@ -164,6 +161,10 @@ impl Operator for ScatterND {
     fn work(&self, _: &[Vec<usize>], _: &[Vec<usize>]) -> Work {
         copy()
     }
+}
+
+fn read<T: Clone>(data: &Tensor<T>, starts: &[usize], size: usize, shape: &[usize]) -> Tensor<T> {
+    Tensor::new(shape.to_vec(), starts.iter().flat_map(|start| data.data[*start..start + size].iter().cloned()).collect())
 }
 
 fn written<T: Clone>(data: &Tensor<T>, starts: &[usize], updates: &Tensor<T>) -> Result<Tensor<T>, EvalError> {
