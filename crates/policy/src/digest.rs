@@ -1,11 +1,17 @@
-//! What weights were trained for: they mean nothing for other numbers or other rules.
+//! What weights were trained for: they mean nothing for other numbers or other rules. A rule is what the
+//! network is told of it: a guard may change.
 
 use std::fmt;
 
-use regraft_ir::OpKind;
 use regraft_rules::Library;
 
-use crate::features::VERSION;
+use crate::descriptor::descriptor;
+use crate::features::{VERSION, known};
+
+/// FNV-1a.
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
 
 /// A digest of what the numbers of nodes mean, and of the rules that weights were trained with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,13 +24,11 @@ impl Digest {
     /// Of the features of this build, and the rules of a library.
     pub fn of(library: &Library) -> Digest {
         let rules = library.rules().iter().fold(0u64, |sum, rule| {
-            let digest = rule.digest();
-            sum.wrapping_add((digest >> 64) as u64 ^ digest as u64)
+            let numbers = descriptor(rule).into_iter().flat_map(f32::to_le_bytes);
+            sum.wrapping_add(hash(rule.name.bytes().chain([0]).chain(numbers)))
         });
-        let names = OpKind::ALL.iter().flat_map(|kind| kind.name().bytes().chain([0]));
-        let features = VERSION.to_le_bytes().into_iter().chain(names);
-        let features = features.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-        Digest { features, rules }
+        let names = known().flat_map(|kind| kind.name().bytes().chain([0]));
+        Digest { features: hash(VERSION.to_le_bytes().into_iter().chain(names)), rules }
     }
 
     pub(crate) fn to_bytes(self) -> [u8; 16] {
