@@ -20,7 +20,9 @@ pub(crate) fn stage(bytes: &[u8], base: &Path) -> Result<(TempDir, PathBuf), Str
 
 #[cfg(unix)]
 fn link(to: &Path, from: &Path) -> std::io::Result<()> {
-    std::os::unix::fs::symlink(to, from)
+    // OpenVINO follows no link out of the folder.
+    let hard = if to.is_file() { std::fs::hard_link(to, from) } else { Err(std::io::ErrorKind::Unsupported.into()) };
+    hard.or_else(|_| std::os::unix::fs::symlink(to, from))
 }
 
 #[cfg(not(unix))]
