@@ -89,7 +89,6 @@ fn operator(kind: &str) -> &str {
         "MVN" => "LayerNormalization",
         "Convert" => "Cast",
         "VariadicSplit" => "Split",
-        "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin" | "ReduceProd" => kind,
         "Interpolate" => "Resize",
         "StridedSlice" => "Slice",
         other => other,

@@ -167,24 +167,27 @@ impl Core {
 /// write.
 pub type Spy = unsafe extern "C" fn(*const c_char, usize, *mut c_char, *mut usize);
 
+/// How many inputs or outputs there are, and one of them.
+type Size = unsafe fn(*const sys::ov_compiled_model_t, *mut usize) -> sys::ov_status_e;
+type ByIndex = unsafe fn(*const sys::ov_compiled_model_t, usize, *mut *mut sys::ov_output_const_port_t) -> sys::ov_status_e;
+
 impl Compiled {
     /// Its inputs, in the model's order.
     pub fn inputs(&self) -> Result<Vec<Port>> {
-        let mut count = 0;
-        // SAFETY: `count` is a valid place to write to.
-        check(unsafe { sys::ov_compiled_model_inputs_size(self.0.as_ptr(), &raw mut count) })?;
-        // SAFETY: the index is below the count.
-        let port = |at| made(|port| unsafe { sys::ov_compiled_model_input_by_index(self.0.as_ptr(), at, port) }).map(Port);
-        (0..count).map(port).collect()
+        self.ports(sys::ov_compiled_model_inputs_size, sys::ov_compiled_model_input_by_index)
     }
 
     /// Its outputs, in the model's order.
     pub fn outputs(&self) -> Result<Vec<Port>> {
+        self.ports(sys::ov_compiled_model_outputs_size, sys::ov_compiled_model_output_by_index)
+    }
+
+    fn ports(&self, size: Size, by_index: ByIndex) -> Result<Vec<Port>> {
         let mut count = 0;
         // SAFETY: `count` is a valid place to write to.
-        check(unsafe { sys::ov_compiled_model_outputs_size(self.0.as_ptr(), &raw mut count) })?;
+        check(unsafe { size(self.0.as_ptr(), &raw mut count) })?;
         // SAFETY: the index is below the count.
-        let port = |at| made(|port| unsafe { sys::ov_compiled_model_output_by_index(self.0.as_ptr(), at, port) }).map(Port);
+        let port = |at| made(|port| unsafe { by_index(self.0.as_ptr(), at, port) }).map(Port);
         (0..count).map(port).collect()
     }
 
