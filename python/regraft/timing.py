@@ -57,7 +57,7 @@ def bench(
     shapes: Mapping[str, Sizes] | None = None,
     bind: Mapping[str, int] | None = None,
     data: inputs.Data = None,
-    budget: float | str = 10.0,
+    budget: float | str | None = None,
     runs: int | None = None,
     target: str | None = None,
     threads: int | None = None,
@@ -72,8 +72,8 @@ def bench(
         shapes: Sizes of inputs to measure at.
         bind: Values of symbolic sizes to measure at.
         data: Real inputs to measure with.
-        budget: Time that it may take, in seconds, or as text.
-        runs: Runs of each model; by default as many as fit.
+        budget: Time that it may take, in seconds, or as text; by default 10 seconds.
+        runs: Runs of each model, instead of a budget.
         target: The runtime that they run on: `"onnxruntime"` or `"openvino"`; by default the former.
         threads: Threads of an operator; by default what the runtime itself uses.
         seed: Seed of made-up inputs.
