@@ -147,7 +147,7 @@ class Emitted(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = Path(folder.name)
         (cls.folder / "layer.toml").write_text(SPEC)
-        command = [str(Path(sys.executable).with_name("regraft")), "synthesize", "--spec", "layer.toml", "--budget", "6s", "--threads", "1"]
+        command = [str(Path(sys.executable).with_name("regraft")), "synthesize", "--spec", "layer.toml", "--budget", "12s", "--threads", "1"]
         ended = subprocess.run(
             [*command, "--emit", "found"], cwd=cls.folder, env={**os.environ, "REGRAFT_TRAINER": ""}, capture_output=True, text=True
         )

@@ -50,13 +50,15 @@ pub struct SessionOptions {
     pub profile: bool,
     /// Keep the graph as the runtime will run it, for [`Session::take_graph`].
     pub graph: bool,
+    /// Open it as a new process would: nothing that was kept of earlier sessions is used.
+    pub fresh: bool,
     /// Further settings, under the runtime's own names.
     pub config: Vec<(String, String)>,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { level: OptLevel::All, threads: 1, profile: false, graph: false, config: Vec::new() }
+        Self { level: OptLevel::All, threads: 1, profile: false, graph: false, fresh: false, config: Vec::new() }
     }
 }
 

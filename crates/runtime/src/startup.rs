@@ -125,7 +125,7 @@ fn read(spec: &Input, input: &mut dyn BufRead) -> std::io::Result<HostTensor> {
 
 fn start(errand: &Errand, feeds: &Feeds) -> Result<Startup, RuntimeError> {
     let runtime = errand.backend.load(Some(&errand.library), None)?;
-    let options = SessionOptions { level: errand.level, threads: errand.threads, ..SessionOptions::default() };
+    let options = SessionOptions { level: errand.level, threads: errand.threads, fresh: true, ..SessionOptions::default() };
     let start = Instant::now();
     let mut session = runtime.open(ModelSource::path(&errand.model), &options)?;
     let load_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -146,3 +146,27 @@ fn profiles_of_two_models_interleaved() {
         assert!(places.iter().all(Option::is_some), "{places:?} of {graph:?}");
     }
 }
+
+#[test]
+fn a_model_that_is_opened_again_is_the_same() {
+    let runtime = runtime_or_skip!();
+    let model = products(64, 3).encode_to_vec();
+    let open = |options: &SessionOptions| {
+        let mut session = runtime.open(ModelSource::bytes(&model), options).unwrap();
+        // Constants are numbered anew each time.
+        let about =
+            |graph: OptimizedGraph| -> Vec<_> { graph.nodes.into_iter().map(|n| (n.name, n.op_type, n.outputs, n.origins)).collect() };
+        let graph = session.take_graph().map(about);
+        let feeds = feeds_for(&*session, 8);
+        (graph, session.run(&feeds).unwrap())
+    };
+    let [plain, graph] = [false, true].map(|graph| SessionOptions { graph, ..SessionOptions::default() });
+    let fresh = open(&SessionOptions { fresh: true, ..graph.clone() });
+    assert_eq!(fresh.0.as_ref().unwrap().iter().filter(|(_, op_type, ..)| op_type == "MatMul").count(), 4);
+    // Stored without its graph, taken with and without it.
+    for options in [&plain, &graph, &plain, &graph] {
+        let again = open(options);
+        assert_eq!(again.0, fresh.0.clone().filter(|_| options.graph));
+        assert_eq!(again.1, fresh.1);
+    }
+}

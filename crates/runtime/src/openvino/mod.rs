@@ -1,5 +1,6 @@
 //! OpenVINO, called in this process through its C interface.
 
+mod cache;
 mod counters;
 mod exported;
 mod native;
@@ -11,8 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use regraft_onnx::Interface;
 use regraft_onnx::proto::{ValueInfoProto, tensor_shape_proto::dimension::Value as Size, type_proto::Value as Kind};
 
-use self::native::{Core, Port};
-use self::session::{Opened, Opening, spy};
+use self::cache::Cache;
+use self::native::{Compiled, Core, Network, Port};
+use self::session::{Opened, Opening, legible, spied, spy};
 use crate::error::one_line;
 use crate::library::{self, Product};
 use crate::machine::physical_cores;
@@ -36,6 +38,7 @@ const NEWEST_FUNCTION: &[u8] = b"ov_core_compile_model_props";
 pub struct OpenVino {
     inner: Arc<Loaded>,
     starter: Option<Starter>,
+    cache: Option<Arc<Cache>>,
 }
 
 struct Loaded {
@@ -45,7 +48,7 @@ struct Loaded {
 }
 
 /// The library that this process has loaded.
-static LOADED: Mutex<Option<OpenVino>> = Mutex::new(None);
+static LOADED: Mutex<Option<Arc<Loaded>>> = Mutex::new(None);
 
 impl OpenVino {
     /// Finds and loads the library; see the crate's documentation for the places searched. With
@@ -57,12 +60,13 @@ impl OpenVino {
     /// There is no library, or none that can be used.
     pub fn load(explicit: Option<&Path>) -> Result<Self, LibraryError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(runtime) = &*loaded {
-            return library::same(&OPENVINO, runtime.library(), explicit).map(|()| runtime.clone());
-        }
-        let runtime = library::search(&OPENVINO, explicit, load)?;
-        *loaded = Some(runtime.clone());
-        Ok(runtime)
+        let inner = if let Some(inner) = &*loaded {
+            library::same(&OPENVINO, &inner.candidate.path, explicit)?;
+            inner.clone()
+        } else {
+            loaded.insert(Arc::new(library::search(&OPENVINO, explicit, load)?)).clone()
+        };
+        Ok(OpenVino { inner, starter: None, cache: Cache::new().map(Arc::new) })
     }
 
     /// The same library, which starts processes of their own by this program.
@@ -111,7 +115,13 @@ impl OpenVino {
         if options.profile || options.graph {
             properties.push(("PERF_COUNT", "YES".to_owned()));
         }
-        let compiled = core.compile(&network, DEVICE, &properties, options.graph.then_some(spy as native::Spy))?;
+        let cache = self.cache.as_ref().filter(|_| !options.fresh);
+        let name = cache.map(|_| Cache::name(model));
+        let place = cache.zip(name.as_ref()).map(|(cache, name)| cache.place(name));
+        let (compiled, text) = compile(core, &network, &properties, place.as_deref(), options.graph)?;
+        if let (Some(cache), Some(name)) = (cache, name) {
+            cache.used(name);
+        }
         drop(network);
         let infos = |ports: Vec<Port>, declared: &[ValueInfoProto]| -> native::Result<Vec<ValueInfo>> {
             ports.iter().enumerate().map(|(at, port)| value_info(port, declared.get(at))).collect()
@@ -123,6 +133,7 @@ impl OpenVino {
             threads,
             profile: options.profile,
             graph: options.graph,
+            text,
             runtime: self.title(),
             model: model.to_string(),
         })
@@ -157,7 +168,27 @@ impl Runtime for OpenVino {
     }
 }
 
-fn load(candidate: &Candidate) -> Result<OpenVino, String> {
+/// Compiles a model, or takes what was compiled before from its place. With `spying`, the text of the
+/// compiled model comes along if it was stored there or taken from it.
+fn compile(
+    core: &Core,
+    network: &Network,
+    properties: &[(&str, String)],
+    place: Option<&Path>,
+    spying: bool,
+) -> native::Result<(Compiled, String)> {
+    let codec = if spying { spy } else { legible as native::Codec };
+    let compile = |properties: &[(&str, String)]| {
+        let compile = || core.compile(network, DEVICE, properties, codec);
+        if spying { spied(compile) } else { compile().map(|compiled| (compiled, String::new())) }
+    };
+    let Some(place) = place.and_then(Path::to_str) else { return compile(properties) };
+    let cached = [properties, &[("CACHE_DIR", place.to_owned())]].concat();
+    // A model that cannot be stored can be run all the same.
+    compile(&cached).or_else(|_| compile(properties))
+}
+
+fn load(candidate: &Candidate) -> Result<Loaded, String> {
     {
         // SAFETY: loading runs the library's initializers. The user, or the Python environment that the user set up, names the file.
         let library = unsafe { libloading::Library::new(&candidate.path) }.map_err(|e| library::loader_message(&e))?;
@@ -168,7 +199,7 @@ fn load(candidate: &Candidate) -> Result<OpenVino, String> {
     }
     openvino_sys::library::load_from(&candidate.path)?;
     let version = native::version()?;
-    Ok(OpenVino { inner: Arc::new(Loaded { candidate: candidate.clone(), version, core: Core::new()? }), starter: None })
+    Ok(Loaded { candidate: candidate.clone(), version, core: Core::new()? })
 }
 
 /// What a port is, under the name that the model declares for it.

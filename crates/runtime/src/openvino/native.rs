@@ -143,19 +143,17 @@ impl Core {
         made(|model| unsafe { sys::ov_core_read_model_from_memory_buffer(self.0.as_ptr(), start, length, ptr::null(), model) }).map(Network)
     }
 
-    /// Compiles a model for a device under these properties. With `spy`, what [`Compiled::export`]
-    /// writes passes through it first.
-    pub fn compile(&self, model: &Network, device: &str, properties: &[(&str, String)], spy: Option<Spy>) -> Result<Compiled> {
-        const SPY: &CStr = c"CACHE_ENCRYPTION_CALLBACKS";
+    /// Compiles a model for a device under these properties. What it stores and loads, and what
+    /// [`Compiled::export`] writes, passes through `codec`.
+    pub fn compile(&self, model: &Network, device: &str, properties: &[(&str, String)], codec: Codec) -> Result<Compiled> {
+        const CODEC: &CStr = c"CACHE_ENCRYPTION_CALLBACKS";
         let text = |text: &str| CString::new(text).map_err(|e| format!("{text}: {e}"));
         let device = text(device)?;
         let owned = properties.iter().map(|(key, value)| Ok((text(key)?, text(value)?))).collect::<Result<Vec<_>>>()?;
         let property = |(key, value): &(CString, CString)| sys::ov_property_t { key: key.as_ptr(), value: value.as_ptr().cast() };
         let mut list: Vec<sys::ov_property_t> = owned.iter().map(property).collect();
-        let callbacks = spy.map(|spy| sys::ov_encryption_callbacks { encrypt_func: Some(spy), decrypt_func: Some(spy) });
-        if let Some(callbacks) = &callbacks {
-            list.push(sys::ov_property_t { key: SPY.as_ptr(), value: ptr::from_ref(callbacks).cast::<c_void>() });
-        }
+        let callbacks = sys::ov_encryption_callbacks { encrypt_func: Some(codec), decrypt_func: Some(codec) };
+        list.push(sys::ov_property_t { key: CODEC.as_ptr(), value: ptr::from_ref(&callbacks).cast::<c_void>() });
         let (core, model) = (self.0.as_ptr(), model.0.as_ptr());
         // SAFETY: all pointers live longer than the call, which copies what it needs of them.
         made(|compiled| unsafe { sys::ov_core_compile_model_props(core, model, device.as_ptr(), list.len(), list.as_ptr(), compiled) })
@@ -163,9 +161,9 @@ impl Core {
     }
 }
 
-/// Is called twice with bytes to encrypt: first without a place to write to, to say how many it would
-/// write.
-pub type Spy = unsafe extern "C" fn(*const c_char, usize, *mut c_char, *mut usize);
+/// Is called twice with bytes to encrypt or to decrypt: first without a place to write to, to say how
+/// many it would write.
+pub type Codec = unsafe extern "C" fn(*const c_char, usize, *mut c_char, *mut usize);
 
 /// How many inputs or outputs there are, and one of them.
 type Size = unsafe fn(*const sys::ov_compiled_model_t, *mut usize) -> sys::ov_status_e;

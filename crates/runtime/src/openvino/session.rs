@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::counters::{Reading, profile};
 use super::exported::Exported;
-use super::native::{Compiled, Request, Tensor};
+use super::native::{self, Compiled, Request, Tensor};
 use crate::error::one_line;
 use crate::{DType, Feeds, HostTensor, OptimizedGraph, RawProfile, RuntimeError, Session, ValueInfo, inputs};
 
@@ -35,16 +35,25 @@ pub(super) struct Opening {
     pub outputs: Vec<ValueInfo>,
     pub threads: usize,
     pub profile: bool,
+    /// Whether to keep the graph.
     pub graph: bool,
+    /// The text of the compiled model, if it passed through when the model was compiled.
+    pub text: String,
     pub runtime: String,
     pub model: String,
 }
 
 impl Opened {
-    pub fn new(opening: Opening) -> Result<Opened, String> {
-        let Opening { compiled, inputs, outputs, threads, profile, graph, runtime, model } = opening;
+    pub fn new(opening: Opening) -> native::Result<Opened> {
+        let Opening { compiled, inputs, outputs, threads, profile, graph, text, runtime, model } = opening;
         let request = compiled.request()?;
-        let graph = if graph { Some(exported(&compiled)?.graph(&request.counters()?)) } else { None };
+        let graph = if graph {
+            let text = if text.is_empty() { exported(&compiled)? } else { text };
+            let layers = Exported::parse(&text).map_err(|cause| format!("the compiled model cannot be read: {cause}"))?;
+            Some(layers.graph(&request.counters()?))
+        } else {
+            None
+        };
         let readings = profile.then(Vec::new);
         let operators = graph.clone().filter(|_| profile);
         Ok(Opened { request, _compiled: compiled, inputs, outputs, threads, bound: false, graph, operators, readings, runtime, model })
@@ -133,42 +142,60 @@ impl Session for Opened {
     }
 }
 
-/// Held while a model is exported: what it writes comes through a function without a context.
-static EXPORTING: Mutex<()> = Mutex::new(());
+/// Held while a text passes through: the function that receives it has no context.
+static SPYING: Mutex<()> = Mutex::new(());
 
-/// The model that is exported.
+/// The text that passed through.
 static SPIED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// Receives the text of an exported model, which is never written: OpenVINO gives what it stores to a
-/// function of the user's to encrypt it, and stores what comes out, here nothing.
-pub(super) unsafe extern "C" fn spy(input: *const c_char, length: usize, output: *mut c_char, written: *mut usize) {
-    if output.is_null() && !input.is_null() {
-        // SAFETY: the library passes bytes and their number.
-        let text = unsafe { std::slice::from_raw_parts(input.cast::<u8>(), length) };
-        let mut spied = SPIED.lock().unwrap_or_else(PoisonError::into_inner);
-        // The model is the longest of the texts.
-        if text.len() > spied.len() {
-            spied.clear();
-            spied.extend_from_slice(text);
-        }
+/// What `run` gives, and the text of the model that OpenVINO stored, loaded or exported with [`spy`]
+/// meanwhile; empty if it did nothing of the kind.
+pub(super) fn spied<T>(run: impl FnOnce() -> native::Result<T>) -> native::Result<(T, String)> {
+    let _alone = SPYING.lock().unwrap_or_else(PoisonError::into_inner);
+    let take = || std::mem::take(&mut *SPIED.lock().unwrap_or_else(PoisonError::into_inner));
+    drop(take());
+    let result = run()?;
+    Ok((result, String::from_utf8(take()).map_err(|e| e.to_string())?))
+}
+
+/// Leaves the text of a model as it is: OpenVINO gives what it stores to a function of the user's to
+/// encrypt it, and what it loads, to decrypt it. Without one, it stores something illegible.
+pub(super) unsafe extern "C" fn legible(input: *const c_char, length: usize, output: *mut c_char, written: *mut usize) {
+    if !output.is_null() && !input.is_null() {
+        // SAFETY: the library passes bytes and their number, and a place for as many as the call before this one said.
+        unsafe { std::ptr::copy_nonoverlapping(input, output, length) };
     }
     if !written.is_null() {
         // SAFETY: the library passes a place to write to.
-        unsafe { *written = 0 };
+        unsafe { *written = length };
     }
 }
 
-/// The model as it was compiled, with what its layers were made from.
-fn exported(compiled: &Compiled) -> Result<Exported, String> {
-    let _alone = EXPORTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let spied = || std::mem::take(&mut *SPIED.lock().unwrap_or_else(PoisonError::into_inner));
-    drop(spied());
-    let text = if cfg!(unix) {
-        compiled.export(Path::new("/dev/null")).map(|()| spied())
-    } else {
+/// The same, and keeps the text.
+pub(super) unsafe extern "C" fn spy(input: *const c_char, length: usize, output: *mut c_char, written: *mut usize) {
+    // SAFETY: the arguments are the library's.
+    unsafe { legible(input, length, output, written) };
+    if output.is_null() || input.is_null() {
+        return;
+    }
+    // SAFETY: the library passes bytes and their number.
+    let text = unsafe { std::slice::from_raw_parts(input.cast::<u8>(), length) };
+    let mut spied = SPIED.lock().unwrap_or_else(PoisonError::into_inner);
+    // The model is the longest of the texts.
+    if text.len() > spied.len() {
+        spied.clear();
+        spied.extend_from_slice(text);
+    }
+}
+
+/// The text of a model as it was compiled, which goes nowhere.
+fn exported(compiled: &Compiled) -> native::Result<String> {
+    let (_, text) = spied(|| {
+        if cfg!(unix) {
+            return compiled.export(Path::new("/dev/null"));
+        }
         let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
-        compiled.export(file.path()).map(|()| spied())
-    }?;
-    let text = String::from_utf8(text).map_err(|e| e.to_string())?;
-    Exported::parse(&text).map_err(|cause| format!("the compiled model cannot be read: {cause}"))
+        compiled.export(file.path())
+    })?;
+    Ok(text)
 }

@@ -1,0 +1,96 @@
+//! Compiled models on disk: one that is opened again is not compiled again, which takes a fifth of
+//! the time.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use tempfile::TempDir;
+
+use crate::ModelSource;
+
+/// Bytes that all of them may take.
+const MOST: u64 = 2 << 30;
+/// Bytes of a model in memory that its name depends on, its graph as a rule; weights follow it.
+const TELLING: usize = 1 << 20;
+
+/// A folder with a folder for each model, which lasts as long as the runtime. What was used longest
+/// ago makes room for others.
+pub(super) struct Cache {
+    folder: TempDir,
+    most: u64,
+    /// The models and the bytes that they take, the one used last at the end.
+    models: Mutex<VecDeque<(String, u64)>>,
+}
+
+impl Cache {
+    /// An empty one; `None` if there is no place for temporary files.
+    pub fn new() -> Option<Cache> {
+        let folder = tempfile::Builder::new().prefix("regraft-openvino-").tempdir().ok()?;
+        Some(Cache { folder, most: MOST, models: Mutex::default() })
+    }
+
+    /// The name of a model's folder. OpenVINO looks at the model itself: that two models share a
+    /// folder does no harm.
+    pub fn name(model: ModelSource<'_>) -> String {
+        let mut hasher = DefaultHasher::new();
+        match model {
+            ModelSource::Path(path) => path.hash(&mut hasher),
+            ModelSource::Bytes { bytes, base } => (bytes.len(), &bytes[..bytes.len().min(TELLING)], base).hash(&mut hasher),
+        }
+        format!("{:016x}", hasher.finish())
+    }
+
+    /// The folder of that name.
+    pub fn place(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Notes that the folder of that name was used, and removes others while all take too much.
+    pub fn used(&self, name: String) {
+        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        models.retain(|(other, _)| *other != name);
+        let files = std::fs::read_dir(self.place(&name)).into_iter().flatten().flatten();
+        let bytes = files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum();
+        models.push_back((name, bytes));
+        while models.iter().map(|(_, bytes)| bytes).sum::<u64>() > self.most {
+            let Some((oldest, _)) = models.pop_front() else { break };
+            // What cannot be removed now is removed with the whole.
+            let _ = std::fs::remove_dir_all(self.place(&oldest));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_longest_ago_makes_room() {
+        let cache = Cache { most: 100, ..Cache::new().unwrap() };
+        let put = |name: &str, bytes: usize| {
+            std::fs::create_dir_all(cache.place(name)).unwrap();
+            std::fs::write(cache.place(name).join("blob"), vec![0; bytes]).unwrap();
+            cache.used(name.into());
+        };
+        put("a", 40);
+        put("b", 40);
+        cache.used("a".into());
+        put("c", 40);
+        let held = |name: &str| cache.place(name).exists();
+        assert!(held("a") && !held("b") && held("c"));
+        put("large", 101);
+        assert!(["a", "c", "large"].iter().all(|name| !held(name)));
+        let folder = cache.folder.path().to_path_buf();
+        drop(cache);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn models_have_folders_of_their_own() {
+        let names = [ModelSource::bytes(b"a"), ModelSource::bytes(b"b"), ModelSource::path("a")].map(Cache::name);
+        assert!(names[0] != names[1] && names[0] != names[2]);
+        assert_eq!(Cache::name(ModelSource::bytes(b"a")), names[0]);
+    }
+}
