@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use regraft_ir::Trust;
 use regraft_onnx::is_stream;
 use regraft_runtime::Backend;
@@ -13,7 +13,7 @@ use crate::console::{Console, to_json};
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::search::Search;
-use crate::target::LibraryArgs;
+use crate::target::{LibraryArgs, backends};
 use regraft::certificate::beside;
 use regraft::error::Failure;
 use regraft::file::{check_apart, check_writable, is_same, write_atomic};
@@ -99,7 +99,7 @@ pub struct Args {
     #[arg(long, value_name = "VERSION", help_heading = "Model")]
     opset: Option<i64>,
     /// The runtime that the model will run on
-    #[arg(long, value_name = "RUNTIME", default_value = "onnxruntime", help_heading = "Target")]
+    #[arg(long, value_name = "RUNTIME", default_value = Backend::default().name(), value_parser = target(), help_heading = "Target")]
     target: Target,
     /// Threads that one operator will run on where the model is deployed [default: what the runtime
     /// itself uses, one per physical core]
@@ -197,6 +197,9 @@ pub struct Args {
     json: bool,
 }
 
+/// How the command line calls [`Target::Fastest`].
+const FASTEST: &str = "fastest";
+
 const EXAMPLES: &str = "\
 Examples:
   regraft optimize model.onnx -o fast.onnx
@@ -206,14 +209,12 @@ Examples:
   regraft optimize model.onnx -o fast.onnx --threads 4 --min-speedup 1.05 --report fast.report.json
   regraft optimize model.onnx -o fast.onnx --deny fast-bilinear";
 
-/// Runtimes that models are optimized for.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+/// What a model is optimized for.
+#[derive(Clone, Copy, Debug)]
 enum Target {
-    /// ONNX Runtime on the processor of this machine
-    Onnxruntime,
-    /// OpenVINO on the processor of this machine
-    Openvino,
-    /// Whichever of them is fastest: each gets its share of the budget
+    /// One runtime.
+    One(Backend),
+    /// Whichever is fastest.
     Fastest,
 }
 
@@ -221,10 +222,16 @@ impl Target {
     /// The runtime; the first one where all are asked.
     fn backend(self) -> Backend {
         match self {
-            Target::Onnxruntime | Target::Fastest => Backend::OnnxRuntime,
-            Target::Openvino => Backend::OpenVino,
+            Target::One(backend) => backend,
+            Target::Fastest => Backend::default(),
         }
     }
+}
+
+fn target() -> impl TypedValueParser<Value = Target> {
+    let fastest = PossibleValue::new(FASTEST).help("Whichever of those that there are is fastest: each gets its share of the budget");
+    let values = backends().into_iter().chain([fastest]);
+    PossibleValuesParser::new(values).try_map(|name| if name == FASTEST { Ok(Target::Fastest) } else { name.parse().map(Target::One) })
 }
 
 /// Parses one of these trust levels.
@@ -274,7 +281,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         let mut progress = Progress::new(console);
         match args.target {
             Target::Fastest => regraft::optimize::fastest(&request, &mut progress)?,
-            Target::Onnxruntime | Target::Openvino => regraft::optimize::optimize(&request, &mut progress)?,
+            Target::One(_) => regraft::optimize::optimize(&request, &mut progress)?,
         }
     };
     report.warnings.iter().for_each(|w| console.warn(w));

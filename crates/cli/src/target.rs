@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use regraft::runtime::RuntimeChoice;
 use regraft_runtime::Backend;
 
@@ -51,5 +51,10 @@ impl LibraryArgs {
 }
 
 fn backend() -> impl TypedValueParser<Value = Backend> {
-    PossibleValuesParser::new(Backend::ALL.map(Backend::name)).try_map(|name| name.parse())
+    PossibleValuesParser::new(backends()).try_map(|name| name.parse())
+}
+
+/// The runtimes, as values of an option.
+pub fn backends() -> [PossibleValue; Backend::ALL.len()] {
+    Backend::ALL.map(|backend| PossibleValue::new(backend.name()).help(backend.about()))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use regraft_onnx::{Model, Signature};
-use regraft_runtime::{Clock, Fallback, Fill, MachineKey, ModelSource, Runtime};
+use regraft_runtime::{Fallback, Fill, MachineKey, ModelSource, Runtime};
 use serde::Serialize;
 
 use crate::data::Data;
@@ -144,7 +144,7 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
         runtime: format!("{} {}", runtime.name(), runtime.version()),
         machine: MachineKey::detect().cpu,
         threads,
-        clock: Clock::for_threads(threads).name().into(),
+        clock: runtime.clock(threads).name().into(),
         shapes: sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect(),
         guessed_shapes: sizes.guessed,
         models: rows

@@ -7,28 +7,52 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{LibraryError, OnnxRuntime, OpenVino, Runtime, Starter};
+use crate::{LibraryError, OnnxRuntime, OpenVino, Provider, Runtime, Starter};
 
 /// A runtime that models can be optimized for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum Backend {
-    /// ONNX Runtime, on processors.
-    #[default]
-    OnnxRuntime,
+    /// ONNX Runtime, on one of its execution providers.
+    OnnxRuntime(Provider),
     /// OpenVINO, on processors.
     OpenVino,
 }
 
 impl Backend {
     /// Each of them.
-    pub const ALL: [Backend; 2] = [Backend::OnnxRuntime, Backend::OpenVino];
+    pub const ALL: [Backend; 4] = [
+        Backend::OnnxRuntime(Provider::Cpu),
+        Backend::OnnxRuntime(Provider::Cuda),
+        Backend::OnnxRuntime(Provider::Xnnpack),
+        Backend::OpenVino,
+    ];
 
-    /// Its name, as rules, reports and the command line call it.
+    /// Those that this machine may have: each library, and of the execution providers of ONNX Runtime
+    /// those that its library was built with.
+    pub fn candidates() -> Vec<Backend> {
+        let providers = OnnxRuntime::load(None).map_or_else(|_| vec![Provider::default()], |runtime| runtime.providers());
+        Backend::ALL.into_iter().filter(|backend| !matches!(backend, Backend::OnnxRuntime(p) if !providers.contains(p))).collect()
+    }
+
+    /// Its name, as reports and the command line call it: that of the library, which rules go by, and
+    /// after a colon that of another execution provider than the library's own.
     pub fn name(self) -> &'static str {
         match self {
-            Backend::OnnxRuntime => "onnxruntime",
+            Backend::OnnxRuntime(Provider::Cpu) => "onnxruntime",
+            Backend::OnnxRuntime(Provider::Cuda) => "onnxruntime:cuda",
+            Backend::OnnxRuntime(Provider::Xnnpack) => "onnxruntime:xnnpack",
             Backend::OpenVino => "openvino",
+        }
+    }
+
+    /// What it is, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Backend::OnnxRuntime(Provider::Cpu) => "ONNX Runtime on processors",
+            Backend::OnnxRuntime(Provider::Cuda) => "ONNX Runtime on a graphics processor of NVIDIA's",
+            Backend::OnnxRuntime(Provider::Xnnpack) => "ONNX Runtime with XNNPACK on processors",
+            Backend::OpenVino => "OpenVINO on processors",
         }
     }
 
@@ -40,9 +64,29 @@ impl Backend {
     /// No library, or none that can be used; the hint says where it was looked for.
     pub fn load(self, library: Option<&Path>, starter: Option<Starter>) -> Result<Arc<dyn Runtime>, LibraryError> {
         Ok(match self {
-            Backend::OnnxRuntime => Arc::new(OnnxRuntime::load(library)?.started_by(starter)),
+            Backend::OnnxRuntime(provider) => Arc::new(OnnxRuntime::load(library)?.on(provider)?.started_by(starter)),
             Backend::OpenVino => Arc::new(OpenVino::load(library)?.started_by(starter)),
         })
+    }
+}
+
+impl Default for Backend {
+    fn default() -> Self {
+        Backend::OnnxRuntime(Provider::default())
+    }
+}
+
+impl From<Backend> for String {
+    fn from(backend: Backend) -> String {
+        backend.name().to_owned()
+    }
+}
+
+impl TryFrom<String> for Backend {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Backend, String> {
+        name.parse()
     }
 }
 

@@ -12,6 +12,8 @@ pub enum Clock {
     ThreadCpu,
     /// Elapsed time.
     Wall,
+    /// Elapsed time until a device has done all that it was given.
+    Device,
 }
 
 impl Clock {
@@ -26,7 +28,7 @@ impl Clock {
     pub fn now_ns(self) -> u64 {
         match self {
             Self::ThreadCpu => thread_cpu_ns().unwrap_or_else(wall_ns),
-            Self::Wall => wall_ns(),
+            Self::Wall | Self::Device => wall_ns(),
         }
     }
 
@@ -35,6 +37,7 @@ impl Clock {
         match self {
             Self::ThreadCpu => "thread CPU time",
             Self::Wall => "wall time",
+            Self::Device => "time of the device",
         }
     }
 }

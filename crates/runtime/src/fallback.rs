@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{DType, Feeds, ModelSource, OptLevel, Runtime, RuntimeError, Session, SessionOptions, Startup};
+use crate::{Clock, DType, Feeds, ModelSource, OptLevel, Runtime, RuntimeError, Session, SessionOptions, Startup};
 
 /// A valid model that a runtime loads only if its optimizer does less.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,6 +136,10 @@ impl Runtime for Fallback {
 
     fn default_threads(&self) -> usize {
         self.runtime.default_threads()
+    }
+
+    fn clock(&self, threads: usize) -> Clock {
+        self.runtime.clock(threads)
     }
 
     /// # Errors

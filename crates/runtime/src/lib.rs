@@ -27,6 +27,9 @@
 //! # }
 //! ```
 
+#[cfg(test)]
+extern crate self as regraft_runtime;
+
 mod backend;
 mod clock;
 mod data;
@@ -45,6 +48,7 @@ mod onnxruntime;
 mod openvino;
 mod optimized;
 mod profile;
+mod provider;
 mod raw_profile;
 mod runtime;
 mod sittings;
@@ -72,6 +76,7 @@ pub use onnxruntime::OnnxRuntime;
 pub use openvino::OpenVino;
 pub use optimized::{OptimizedGraph, OptimizedNode};
 pub use profile::{NodeProfile, Profile, ProfileOptions, ProfileSubject, Profiling, profile_interleaved};
+pub use provider::Provider;
 pub use raw_profile::{NodeEvent, ProfiledRun, RawProfile};
 pub use runtime::{OptLevel, Runtime, Session, SessionOptions, ValueInfo};
 pub use sittings::{Confidence, Sittings};

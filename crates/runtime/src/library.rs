@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::Provider;
 use crate::error::one_line;
 
 /// How long `python3` may take to name its package directory.
@@ -59,6 +60,12 @@ pub enum LibraryError {
     /// A process can only ever load one library of a product.
     #[error("{} is already loaded from {loaded}, it cannot be loaded again from {asked}; start another process", .product.title, loaded = .loaded.display(), asked = .asked.display())]
     AlreadyLoaded { product: &'static Product, loaded: PathBuf, asked: PathBuf },
+    /// The library was built without an execution provider.
+    #[error(
+        "{library} was built without the execution provider `{}`; it has {}; install the package that has it",
+        .provider.name(), .has.iter().map(|p| p.name()).collect::<Vec<_>>().join(", "), library = .library.display()
+    )]
+    NoProvider { provider: Provider, library: PathBuf, has: Vec<Provider> },
 }
 
 /// Where a place came from.

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ort::environment::Environment;
 use ort::logging::LogLevel;
-use ort::memory::Allocator;
+use ort::memory::{Allocator, MemoryInfo};
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
-use ort::session::{Session as OrtSession, SessionInputValue};
+use ort::session::{IoBinding, Session as OrtSession, SessionInputValue};
 use ort::value::{DynTensor, DynTensorValueType, DynValue, Outlet, Shape, TensorElementType, ValueType};
 use prost::Message;
 use regraft_onnx::proto::ModelProto;
@@ -22,11 +22,9 @@ use crate::library::{self, Product};
 use crate::machine::physical_cores;
 use crate::staging;
 use crate::{
-    Backend, Candidate, DType, Feeds, HostTensor, LibraryError, ModelSource, OptLevel, OptimizedGraph, Origin, RawProfile, Runtime,
-    RuntimeError, Session, SessionOptions, Starter, Startup, TensorError, ValueInfo,
+    Backend, Candidate, Clock, DType, Feeds, HostTensor, LibraryError, ModelSource, OptLevel, OptimizedGraph, Origin, Provider, RawProfile,
+    Runtime, RuntimeError, Session, SessionOptions, Starter, Startup, TensorError, ValueInfo,
 };
-
-const NAME: &str = "onnxruntime";
 
 /// How it is found.
 pub(crate) static ONNX_RUNTIME: Product = Product {
@@ -54,6 +52,7 @@ const KEY_STOP_SPINNING: &str = "session.force_spinning_stop";
 #[derive(Clone, Debug)]
 pub struct OnnxRuntime {
     inner: Arc<Loaded>,
+    provider: Provider,
     starter: Option<Starter>,
 }
 
@@ -88,6 +87,24 @@ impl OnnxRuntime {
     pub fn started_by(mut self, starter: Option<Starter>) -> Self {
         self.starter = starter;
         self
+    }
+
+    /// The same library, which runs models on this provider.
+    ///
+    /// # Errors
+    ///
+    /// The library was built without it.
+    pub fn on(mut self, provider: Provider) -> Result<Self, LibraryError> {
+        if !provider.is_available() {
+            return Err(LibraryError::NoProvider { provider, library: self.library().to_path_buf(), has: self.providers() });
+        }
+        self.provider = provider;
+        Ok(self)
+    }
+
+    /// The providers that the library was built with.
+    pub fn providers(&self) -> Vec<Provider> {
+        Provider::ALL.into_iter().filter(|provider| provider.is_available()).collect()
     }
 
     /// The library file.
@@ -141,6 +158,9 @@ impl OnnxRuntime {
         if spins {
             builder = builder.with_config_entry(KEY_STOP_SPINNING, "1")?;
         }
+        if let Some(provider) = self.provider.dispatch(options.threads) {
+            builder = builder.with_execution_providers([provider])?;
+        }
         if let Some(records) = records {
             if options.profile {
                 builder = builder.with_profiling(records.path().join("profile"))?;
@@ -161,7 +181,7 @@ impl OnnxRuntime {
 
 impl Runtime for OnnxRuntime {
     fn name(&self) -> &str {
-        NAME
+        Backend::OnnxRuntime(self.provider).name()
     }
 
     fn version(&self) -> &str {
@@ -177,8 +197,31 @@ impl Runtime for OnnxRuntime {
         physical_cores()
     }
 
+    fn clock(&self, threads: usize) -> Clock {
+        self.provider.clock(threads)
+    }
+
     fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
-        let runtime = format!("{NAME} {}", self.inner.version);
+        let memory = self.provider.memory().transpose().map_err(|e| RuntimeError::Load {
+            runtime: format!("{} {}", self.name(), self.inner.version),
+            model: model.to_string(),
+            cause: one_line(&e.to_string()),
+        })?;
+        Ok(Box::new(self.open_in(memory, model, options)?))
+    }
+
+    fn start_up(&self, model: &Path, feeds: &Feeds, options: &SessionOptions) -> Result<Option<Startup>, RuntimeError> {
+        self.starter
+            .as_ref()
+            .map(|starter| starter.start((Backend::OnnxRuntime(self.provider), self.library()), model, feeds, options))
+            .transpose()
+    }
+}
+
+impl OnnxRuntime {
+    /// Loads a model whose bound values are in the memory of a device, if there is one.
+    fn open_in(&self, memory: Option<MemoryInfo<'static>>, model: ModelSource<'_>, options: &SessionOptions) -> Result<Opened, RuntimeError> {
+        let runtime = format!("{} {}", self.name(), self.inner.version);
         let place = model.to_string();
         let records = if options.profile || options.graph {
             let folder = tempfile::Builder::new().prefix("regraft-").tempdir();
@@ -195,32 +238,41 @@ impl Runtime for OnnxRuntime {
             Some(records) if options.graph => Some(read_graph(&records.path().join(GRAPH), &place)?),
             _ => None,
         };
-        Ok(Box::new(Opened {
+        Ok(Opened {
             inputs: session.inputs().iter().map(value_info).collect(),
             outputs: session.outputs().iter().map(value_info).collect(),
             session,
             bound: None,
+            memory,
+            clock: self.clock(options.threads),
             threads: options.threads.max(1),
             profiling: options.profile,
             graph,
             _records: records,
             runtime,
             model: place,
-        }))
+        })
     }
+}
 
-    fn start_up(&self, model: &Path, feeds: &Feeds, options: &SessionOptions) -> Result<Option<Startup>, RuntimeError> {
-        self.starter.as_ref().map(|starter| starter.start((Backend::OnnxRuntime, self.library()), model, feeds, options)).transpose()
-    }
+/// Values that runs are timed on.
+enum Bound {
+    /// In the memory of the process.
+    Host(Vec<SessionInputValue<'static>>),
+    /// In that of a device, where the outputs stay, too.
+    Device(IoBinding),
 }
 
 /// A model that ONNX Runtime has loaded.
 struct Opened {
     // Bound values first: they are dropped before the session.
-    bound: Option<Vec<SessionInputValue<'static>>>,
+    bound: Option<Bound>,
     session: OrtSession,
     inputs: Vec<ValueInfo>,
     outputs: Vec<ValueInfo>,
+    /// The memory of its device, if it has one.
+    memory: Option<MemoryInfo<'static>>,
+    clock: Clock,
     threads: usize,
     profiling: bool,
     graph: Option<OptimizedGraph>,
@@ -250,6 +302,21 @@ impl Opened {
         self.inputs.iter().zip(ordered).map(value).collect()
     }
 
+    /// Inputs that are copied to the memory of a device, and outputs that stay there.
+    fn on_device(&self, values: &[SessionInputValue<'static>], memory: &MemoryInfo<'_>) -> ort::Result<IoBinding> {
+        let mut binding = self.session.create_binding()?;
+        for (info, value) in self.inputs.iter().zip(values) {
+            if let SessionInputValue::Owned(value) = value {
+                binding.bind_input(&info.name, value)?;
+            }
+        }
+        for info in &self.outputs {
+            binding.bind_output_to_device(&info.name, memory)?;
+        }
+        binding.synchronize_inputs()?;
+        Ok(binding)
+    }
+
     fn unsupported(&self, role: &'static str, name: &str, kind: String) -> RuntimeError {
         RuntimeError::UnsupportedValue { model: self.model.clone(), role, name: name.to_owned(), kind }
     }
@@ -266,6 +333,10 @@ impl Session for Opened {
 
     fn threads(&self) -> usize {
         self.threads
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
     }
 
     fn run(&mut self, feeds: &Feeds) -> Result<Vec<HostTensor>, RuntimeError> {
@@ -290,16 +361,30 @@ impl Session for Opened {
     }
 
     fn bind(&mut self, feeds: &Feeds) -> Result<(), RuntimeError> {
-        self.bound = Some(self.values(feeds)?);
+        let values = self.values(feeds)?;
+        self.bound = Some(match &self.memory {
+            None => Bound::Host(values),
+            Some(memory) => {
+                Bound::Device(guard(|| self.on_device(&values, memory).map_err(|e| e.to_string())).map_err(|cause| self.run_error(&cause))?)
+            }
+        });
         Ok(())
     }
 
     fn run_bound(&mut self) -> Result<(), RuntimeError> {
-        let Some(values) = &self.bound else {
-            return Err(RuntimeError::NotBound { model: self.model.clone() });
-        };
         let session = &mut self.session;
-        guard(|| session.run(&values[..]).map(drop).map_err(|e| e.to_string())).map_err(|cause| self.run_error(&cause))
+        let mut run = || match &self.bound {
+            None => Ok(false),
+            Some(Bound::Host(values)) => session.run(&values[..]).map(|_| true),
+            Some(Bound::Device(binding)) => {
+                session.run_binding(binding).map(drop).and_then(|()| binding.synchronize_outputs()).map(|()| true)
+            }
+        };
+        match guard(|| run().map_err(|e| e.to_string())) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(RuntimeError::NotBound { model: self.model.clone() }),
+            Err(cause) => Err(self.run_error(&cause)),
+        }
     }
 
     fn end_profile(&mut self) -> Result<RawProfile, RuntimeError> {
@@ -356,7 +441,8 @@ fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
     // ("basic_string::_M_create") and starts when it is asked again.
     let environment = start(&candidate.path).or_else(|_| start(&candidate.path))?;
     environment.set_log_level(LogLevel::Error);
-    Ok(OnnxRuntime { inner: Arc::new(Loaded { candidate: candidate.clone(), version, environment }), starter: None })
+    let inner = Arc::new(Loaded { candidate: candidate.clone(), version, environment });
+    Ok(OnnxRuntime { inner, provider: Provider::default(), starter: None })
 }
 
 /// The environment of a process.
@@ -496,5 +582,44 @@ fn to_element_type(dtype: DType) -> TensorElementType {
         DType::Bool => TensorElementType::Bool,
         DType::String => TensorElementType::String,
         DType::Other => TensorElementType::Undefined,
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/models/mod.rs"]
+#[allow(dead_code)]
+mod models;
+
+#[cfg(test)]
+mod tests {
+    use ort::memory::{AllocationDevice, AllocatorType, MemoryType};
+
+    use super::models::{feeds_for, products};
+    use super::*;
+
+    #[test]
+    fn values_in_the_memory_of_a_device_are_run_on() {
+        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
+        let packages = std::fs::read_dir(checkout).into_iter().flatten().flatten();
+        let own = packages.map(|e| e.path().join("site-packages/onnxruntime/capi")).find(|p| p.is_dir());
+        let named = ONNX_RUNTIME.variables.iter().any(|v| std::env::var_os(v).is_some());
+        let Ok(runtime) = OnnxRuntime::load(own.as_deref().filter(|_| !named)) else {
+            println!("skipped: no ONNX Runtime");
+            return;
+        };
+        // Processors are a device, too.
+        let memory = || MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::Default).unwrap();
+        let bytes = products(16, 2).encode_to_vec();
+        let mut session = runtime.open_in(Some(memory()), ModelSource::bytes(&bytes), &SessionOptions::default()).unwrap();
+        assert!(matches!(session.run_bound(), Err(RuntimeError::NotBound { .. })));
+        let feeds = feeds_for(&session, 4);
+        session.bind(&feeds).unwrap();
+        assert!(matches!(session.bound, Some(Bound::Device(_))));
+        assert!(session.time_bound(Clock::Device).unwrap() > 0);
+        let Some(Bound::Device(binding)) = &session.bound else { return };
+        let outputs = session.session.run_binding(binding).unwrap();
+        let bound: Vec<HostTensor> = outputs.values().filter_map(|value| from_ort(&value).ok()).collect();
+        drop(outputs);
+        assert_eq!(bound, session.run(&feeds).unwrap());
     }
 }

@@ -110,6 +110,11 @@ pub trait Runtime: Send + Sync {
         1
     }
 
+    /// What times runs with so many threads within one operator.
+    fn clock(&self, threads: usize) -> Clock {
+        Clock::for_threads(threads)
+    }
+
     /// Loads a model. The session keeps no reference to the source's memory.
     fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError>;
 
@@ -131,6 +136,11 @@ pub trait Session: Send {
     /// Threads within one operator.
     fn threads(&self) -> usize;
 
+    /// What times its runs.
+    fn clock(&self) -> Clock {
+        Clock::for_threads(self.threads())
+    }
+
     /// Runs once. `feeds` must hold a value for each input and no others. Outputs come in the
     /// model's order.
     fn run(&mut self, feeds: &Feeds) -> Result<Vec<HostTensor>, RuntimeError>;
@@ -139,7 +149,8 @@ pub trait Session: Send {
     /// earlier ones.
     fn bind(&mut self, feeds: &Feeds) -> Result<(), RuntimeError>;
 
-    /// Runs once on the bound values and drops the outputs without copying them: the call to time.
+    /// Runs once on the bound values and drops the outputs without copying them: the call to time. A
+    /// device has done all of it when this returns.
     fn run_bound(&mut self) -> Result<(), RuntimeError>;
 
     /// Runs once on the bound values; returns the time by the clock, ns.

@@ -167,7 +167,7 @@ mod tests {
     fn an_errand_that_fails_is_answered() {
         let inputs = vec![Input { name: "x".into(), dtype: DType::F32.to_onnx(), shape: vec![2], bytes: 8 }];
         let errand = Errand {
-            backend: Backend::OnnxRuntime,
+            backend: Backend::default(),
             library: "none.so".into(),
             model: "m.onnx".into(),
             level: OptLevel::All,
@@ -190,7 +190,7 @@ mod tests {
     fn a_program_that_gives_no_answer_is_an_error() {
         let starter = Starter { program: "false".into(), arguments: Vec::new() };
         let start = |starter: &Starter| {
-            starter.start((Backend::OnnxRuntime, Path::new("l")), Path::new("m"), &Feeds::new(), &SessionOptions::default())
+            starter.start((Backend::default(), Path::new("l")), Path::new("m"), &Feeds::new(), &SessionOptions::default())
         };
         assert!(start(&starter).unwrap_err().to_string().contains("no answer"));
         let missing = Starter { program: "/nonexistent/program".into(), ..starter };

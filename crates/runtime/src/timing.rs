@@ -17,8 +17,7 @@ pub struct TimingOptions {
     /// run. Otherwise that depends on which session ran before and what it left in the caches; a
     /// deployed model runs after itself. Longer runs turn the caches over by themselves.
     pub warm_below: Duration,
-    /// Clock; by default that of [`Clock::for_threads`] for the largest number of threads among the
-    /// sessions.
+    /// Clock; by default that of the sessions, and elapsed time where theirs differ.
     pub clock: Option<Clock>,
 }
 
@@ -64,8 +63,8 @@ pub fn time_interleaved(
     options: &TimingOptions,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Samples, RuntimeError> {
-    let threads = sessions.iter().map(|s| s.threads()).max().unwrap_or(1);
-    let clock = options.clock.unwrap_or_else(|| Clock::for_threads(threads));
+    let clocks = sessions.iter().map(|s| s.clock());
+    let clock = options.clock.or_else(|| clocks.reduce(|a, b| if a == b { a } else { Clock::Wall })).unwrap_or(Clock::Wall);
     let count = sessions.len();
     let mut samples = Samples { clock, sessions: vec![Vec::with_capacity(options.max_rounds); count] };
 

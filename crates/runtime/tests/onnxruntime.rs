@@ -9,7 +9,8 @@ use prost::Message;
 use regraft_onnx::proto::{AttributeProto, StringStringEntryProto, ValueInfoProto, attribute_proto::AttributeType};
 use regraft_runtime::{
     DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OnnxRuntime, OptLevel, OptimizedGraph, ProfileOptions,
-    ProfileSubject, Runtime, RuntimeError, SessionOptions, TimingOptions, fill_inputs, paired_ratio, profile_interleaved, time_interleaved,
+    ProfileSubject, Provider, Runtime, RuntimeError, SessionOptions, TimingOptions, fill_inputs, paired_ratio, profile_interleaved,
+    time_interleaved,
 };
 
 use models::{feeds_for, model, node, products, value, weights};
@@ -256,4 +257,35 @@ fn second_load_shares_the_library() {
     assert_eq!(again.library(), runtime.library());
     let other = OnnxRuntime::load(Some(Path::new("/nonexistent/libonnxruntime.so"))).unwrap_err().to_string();
     assert!(other.contains("already loaded"), "{other}");
+}
+
+#[test]
+fn other_providers_run_models_or_say_that_there_are_none() {
+    let runtime = runtime_or_skip!();
+    let has = runtime.providers();
+    assert!(has.contains(&Provider::Cpu));
+    let bytes = products(64, 2).encode_to_vec();
+    let mut plain = runtime.open(ModelSource::bytes(&bytes), &SessionOptions::default()).unwrap();
+    let feeds = feeds_for(&*plain, 32);
+    let want = plain.run(&feeds).unwrap();
+    for provider in Provider::ALL.into_iter().filter(|provider| *provider != Provider::Cpu) {
+        match runtime.clone().on(provider) {
+            Err(error) => {
+                let error = error.to_string();
+                assert!(!has.contains(&provider) && error.contains(provider.name()) && error.contains("it has cpu"), "{error}");
+                println!("skipped: {error}");
+            }
+            Ok(runtime) => {
+                assert_eq!(runtime.name(), format!("onnxruntime:{}", provider.name()));
+                let mut session = runtime.open(ModelSource::bytes(&bytes), &SessionOptions::default()).unwrap();
+                let got = session.run(&feeds).unwrap();
+                for (got, want) in got[0].values::<f32>().unwrap().iter().zip(want[0].values::<f32>().unwrap()) {
+                    assert!((got - want).abs() <= 1e-3 * want.abs().max(1.0), "{got} {want}");
+                }
+                session.bind(&feeds).unwrap();
+                let clock = session.clock();
+                assert!(session.time_bound(clock).unwrap() > 0);
+            }
+        }
+    }
 }

@@ -115,7 +115,7 @@ pub fn trainer() -> Option<PathBuf> {
 /// Environment variables that name a runtime's library.
 fn variables(backend: Backend) -> &'static [&'static str] {
     match backend {
-        Backend::OnnxRuntime => &["REGRAFT_ONNXRUNTIME", "ORT_DYLIB_PATH"],
+        Backend::OnnxRuntime(_) => &["REGRAFT_ONNXRUNTIME", "ORT_DYLIB_PATH"],
         Backend::OpenVino => &["REGRAFT_OPENVINO"],
     }
 }
@@ -124,7 +124,7 @@ fn variables(backend: Backend) -> &'static [&'static str] {
 fn own_library(backend: Backend) -> Option<PathBuf> {
     let named = variables(backend).iter().any(|v| std::env::var_os(v).is_some());
     let folder = match backend {
-        Backend::OnnxRuntime => "onnxruntime/capi",
+        Backend::OnnxRuntime(_) => "onnxruntime/capi",
         Backend::OpenVino => "openvino/libs",
     };
     let packages = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib")).into_iter().flatten().flatten();
@@ -146,7 +146,7 @@ fn has(backend: Backend, required: &str) -> bool {
 /// Whether tests that need ONNX Runtime can run.
 pub fn has_runtime() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
-    *FOUND.get_or_init(|| has(Backend::OnnxRuntime, "REGRAFT_REQUIRE_ONNXRUNTIME"))
+    *FOUND.get_or_init(|| has(Backend::default(), "REGRAFT_REQUIRE_ONNXRUNTIME"))
 }
 
 /// Whether tests that need OpenVINO, too, can run.

@@ -139,7 +139,7 @@ fn kebab(name: &str) -> String {
 pub fn believed(folder: &Path, text: &str) -> Result<Library> {
     let file = folder.join("false.rules");
     std::fs::write(&file, text).context("a rule file cannot be written")?;
-    let usable = load_library(&Choice { files: vec![file], ..Choice::default() }, regraft_runtime::Backend::OnnxRuntime.name())
+    let usable = load_library(&Choice { files: vec![file], ..Choice::default() }, regraft_runtime::Backend::default().name())
         .map_err(|e| anyhow::anyhow!("{e}"))?;
     Ok(usable.library.filter(|rule| usable.own.contains(rule.name.as_ref())))
 }

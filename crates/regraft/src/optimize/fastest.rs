@@ -48,7 +48,8 @@ pub fn fastest(request: &Request, observer: &mut dyn Observer) -> Result<Report,
     let mut missing = Vec::new();
     let mut made: Vec<Made> = Vec::new();
     let mut first_failure = None;
-    for (at, backend) in Backend::ALL.into_iter().enumerate() {
+    let backends = Backend::candidates();
+    for (at, backend) in backends.iter().copied().enumerate() {
         let runtime = match (RuntimeChoice { backend, library: None }).load() {
             Ok(runtime) => runtime,
             Err(failure) => {
@@ -58,7 +59,7 @@ pub fn fastest(request: &Request, observer: &mut dyn Observer) -> Result<Report,
             }
         };
         let left = request.budget.saturating_sub(comparing + start.elapsed());
-        let share = left / (Backend::ALL.len() - at) as u32;
+        let share = left / (backends.len() - at) as u32;
         match on_one(request, backend, runtime, share, observer) {
             Ok(one) => made.push(one),
             // What one runtime cannot run, another one may.

@@ -58,7 +58,7 @@ fn read(files: &[PathBuf]) -> Result<(Library, usize), Failure> {
 }
 
 /// The shipped rules and those of files, without denied rules, rules for other runtimes, and rules
-/// that are not trusted enough.
+/// that are not trusted enough. All execution providers of a runtime have its operators.
 pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
     let (library, shipped) = read(&choice.files)?;
     let own = library.rules()[shipped..].iter().filter(|r| r.trust > Trust::Tested).map(|r| r.name.to_string()).collect();
@@ -78,6 +78,7 @@ pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
         }
     }
     let least = least(choice);
+    let runtime = runtime.split(':').next().unwrap_or(runtime);
     let library = library.filter(|r| !denied(&choice.deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime));
     let left_out = library.rules().iter().filter(|r| r.trust < least).map(|r| (r.name.to_string(), r.trust)).collect();
     Ok(Usable { library: library.filter(|r| r.trust >= least), left_out, own })
