@@ -220,7 +220,12 @@ impl Runtime for OnnxRuntime {
 
 impl OnnxRuntime {
     /// Loads a model whose bound values are in the memory of a device, if there is one.
-    fn open_in(&self, memory: Option<MemoryInfo<'static>>, model: ModelSource<'_>, options: &SessionOptions) -> Result<Opened, RuntimeError> {
+    fn open_in(
+        &self,
+        memory: Option<MemoryInfo<'static>>,
+        model: ModelSource<'_>,
+        options: &SessionOptions,
+    ) -> Result<Opened, RuntimeError> {
         let runtime = format!("{} {}", self.name(), self.inner.version);
         let place = model.to_string();
         let records = if options.profile || options.graph {

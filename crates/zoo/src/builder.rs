@@ -13,6 +13,7 @@ mod layout;
 mod linear;
 mod norm;
 mod pool;
+mod recurrent;
 mod sequence;
 mod shape;
 
@@ -31,6 +32,7 @@ use crate::{
 use blank::Blank;
 pub(crate) use conv::Conv;
 pub(crate) use pool::Pool;
+pub(crate) use recurrent::Cell;
 pub(crate) use shape::{Dim, Shape, fixed};
 
 /// Version of the ONNX file format that the zoo writes.

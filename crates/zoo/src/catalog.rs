@@ -381,6 +381,26 @@ const ENTRIES: &[Entry] = &[
         network: networks::char_cnn::build,
     },
     Entry {
+        name: "nsnet2",
+        summary: "NSNet2 suppressor of noise in speech, one second in frames of 10 ms, two layers of gated recurrent units.",
+        source: "Braun and Tashev 2020, section 3, the baseline of the deep noise suppression challenge",
+        inputs: &[floats("log_spectrum", &[1, 100, 161])],
+        dynamic: true,
+        convolutional: false,
+        outlined: false,
+        network: networks::nsnet2::build,
+    },
+    Entry {
+        name: "crnn",
+        summary: "CRNN reader of a line of text, 32 x 100 pixels, two layers of long short-term memory in both directions.",
+        source: "Shi et al. 2015, table 1",
+        inputs: &[floats("image", &[1, 1, 32, 100])],
+        dynamic: true,
+        convolutional: false,
+        outlined: false,
+        network: networks::crnn::build,
+    },
+    Entry {
         name: "paper-bert",
         summary: "Eight layers of dead attention: each linear layer reads the layer's input, keys are not transposed, \
                   and there is no softmax, scale, bias, norm or feed-forward part.",

@@ -3,6 +3,7 @@
 pub(crate) mod alexnet;
 pub(crate) mod bert;
 pub(crate) mod char_cnn;
+pub(crate) mod crnn;
 pub(crate) mod gpt2;
 pub(crate) mod head;
 pub(crate) mod inception;
@@ -11,6 +12,7 @@ pub(crate) mod mobilenet_v2;
 pub(crate) mod mobilenet_v3;
 pub(crate) mod nasnet;
 pub(crate) mod nasrnn;
+pub(crate) mod nsnet2;
 pub(crate) mod resnet;
 pub(crate) mod resnext;
 pub(crate) mod sample_cnn;

@@ -28,8 +28,11 @@ fn arity(op: &str) -> std::ops::RangeInclusive<usize> {
     match op {
         "AveragePool" | "Cast" | "Dropout" | "Erf" | "Flatten" | "GlobalAveragePool" | "LRN" | "MaxPool" | "ReduceMean" | "Relu"
         | "Shape" | "Sigmoid" | "Softmax" | "Sqrt" | "Tanh" | "Transpose" => 1..=1,
-        "Add" | "Div" | "Expand" | "Gather" | "MatMul" | "Mul" | "Pow" | "Reshape" | "Split" | "Sub" | "TopK" | "Unsqueeze" => 2..=2,
+        "Add" | "Div" | "Expand" | "Gather" | "MatMul" | "Mul" | "Pow" | "Reshape" | "Split" | "Squeeze" | "Sub" | "TopK" | "Unsqueeze" => {
+            2..=2
+        }
         "Conv" => 2..=3,
+        "GRU" | "LSTM" => 4..=4,
         "Clip" | "Gemm" | "Pad" | "Where" => 3..=3,
         "BatchNormalization" | "Slice" => 5..=5,
         "Concat" => 2..=64,
@@ -146,6 +149,8 @@ fn real_architectures_have_the_known_number_of_parameters() {
         ("vdcnn-29", 16_657_178),
         ("sample-cnn", 1_869_874),
         ("char-cnn", 11_339_780),
+        ("nsnet2", 2_687_561),
+        ("crnn", 8_331_301),
     ];
     let real: Vec<_> = list().iter().filter(|entry| !entry.is_paper_variant()).map(|entry| entry.name).collect();
     assert_eq!(real, known.map(|(name, _)| name));

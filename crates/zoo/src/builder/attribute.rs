@@ -17,6 +17,11 @@ pub(super) fn float(name: &str, value: f32) -> AttributeProto {
     AttributeProto { f: Some(value), ..empty(name, AttributeType::Float) }
 }
 
+/// A text attribute.
+pub(super) fn text(name: &str, value: &str) -> AttributeProto {
+    AttributeProto { s: Some(value.to_owned().into()), ..empty(name, AttributeType::String) }
+}
+
 fn empty(name: &str, kind: AttributeType) -> AttributeProto {
     AttributeProto { name: Some(name.to_owned()), r#type: Some(kind as i32), ..AttributeProto::default() }
 }

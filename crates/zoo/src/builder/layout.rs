@@ -94,6 +94,14 @@ impl Builder {
         self.node("Unsqueeze", &[x, &axes], vec![], x.element, shape)
     }
 
+    /// Without an axis of size 1.
+    pub(crate) fn squeeze(&mut self, x: &Value, axis: usize) -> Value {
+        let mut shape = x.shape.clone();
+        assert_eq!(shape.remove(axis), Dim::Fixed(1), "the size of a dropped axis");
+        let axes = self.ints(&[axis as i64]);
+        self.node("Squeeze", &[x, &axes], vec![], x.element, shape)
+    }
+
     /// `x`, whose first axis has size 1, repeated for each element of the batch of `like`.
     pub(crate) fn repeat_for_batch(&mut self, x: &Value, like: &Value) -> Value {
         if x.shape[0] == like.shape[0] {

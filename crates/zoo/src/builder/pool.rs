@@ -8,6 +8,7 @@ pub(crate) struct Pool {
     average: bool,
     kernel: i64,
     stride: i64,
+    by_column: bool,
     padding: Padding,
     ceil: bool,
     count_include_pad: bool,
@@ -17,7 +18,7 @@ impl Pool {
     /// The largest value of each square window.
     pub(crate) fn max(kernel: i64, stride: i64) -> Self {
         let padding = Padding::Symmetric([0, 0]);
-        Self { average: false, kernel, stride, padding, ceil: false, count_include_pad: false }
+        Self { average: false, kernel, stride, by_column: false, padding, ceil: false, count_include_pad: false }
     }
 
     /// The mean of each square window, borders excluded.
@@ -28,6 +29,12 @@ impl Pool {
     /// Pads each side by `pad`.
     pub(crate) fn pad(self, pad: i64) -> Self {
         Self { padding: Padding::Symmetric([pad, pad]), ..self }
+    }
+
+    /// Moves the window from each column to the next one, whatever the step between rows, and pads
+    /// the columns by one at either end.
+    pub(crate) fn column_by_column(self) -> Self {
+        Self { by_column: true, padding: Padding::Symmetric([0, 1]), ..self }
     }
 
     /// Pads so that the result has `ceil(size / stride)` rows and columns.
@@ -52,9 +59,10 @@ impl Builder {
         let Pool { kernel, stride, .. } = pool;
         let size = [x.size(2), x.size(3)];
         let pads = pool.padding.pads(size, [kernel, kernel], stride);
+        let strides = [stride, if pool.by_column { 1 } else { stride }];
         let mut shape = vec![x.shape[0], x.shape[1]];
         for axis in 0..2 {
-            let room = size[axis] + pads[axis] + pads[axis + 2] - kernel;
+            let (room, stride) = (size[axis] + pads[axis] + pads[axis + 2] - kernel, strides[axis]);
             let steps = if pool.ceil { (room + stride - 1) / stride } else { room / stride };
             shape.push(Dim::Fixed(steps + 1));
         }
@@ -62,7 +70,7 @@ impl Builder {
             attribute::int("ceil_mode", pool.ceil.into()),
             attribute::ints("kernel_shape", &[kernel, kernel]),
             attribute::ints("pads", &pads),
-            attribute::ints("strides", &[stride, stride]),
+            attribute::ints("strides", &strides),
         ];
         if pool.average {
             attributes.insert(1, attribute::int("count_include_pad", pool.count_include_pad.into()));
