@@ -4,7 +4,7 @@
     models.py [PATTERN] [--list]
 
 Names: `light-*` networks of the `onnx` wheel as shipped, `light-*-random` with seeded random weights, `ppocr-*` of the
-`rapidocr-onnxruntime` wheel, `zoo-*`. A file that is there already is kept.
+`rapidocr-onnxruntime` wheel, `zoo-*`, `quantized-*` networks of the zoo as ONNX Runtime's own tool quantizes them. A file that is there already is kept.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import zlib
 from functools import cache
 from pathlib import Path
@@ -43,6 +44,8 @@ PPOCR = {
     "det": "ch_PP-OCRv4_det_infer.onnx",
     "cls": "ch_ppocr_mobile_v2.0_cls_infer.onnx",
 }
+QUANTIZED = ["resnet-18", "mobilenet-v2"]
+"""Networks of the zoo that are quantized."""
 SHAPES = {
     "ppocr-rec": ["x:1,3,48,320"],
     "ppocr-det": ["x:1,3,640,640"],
@@ -102,8 +105,9 @@ def names(pattern="*"):
     """Names of the corpus that match, in the order of the benchmark. The zoo is only asked where its names can match."""
     found = [f"ppocr-{kind}" for kind in PPOCR]
     found += [f"light-{name}{suffix}" for name in LIGHT for suffix in ("", "-random")]
+    found += [f"quantized-{name}" for name in QUANTIZED]
     found = [name for name in found if fnmatch.fnmatch(name, pattern)]
-    if not pattern.startswith(("ppocr", "light")):
+    if not pattern.startswith(("ppocr", "light", "quantized")):
         found += [f"zoo-{name}" for name in zoo() if fnmatch.fnmatch(f"zoo-{name}", pattern)]
     return found
 
@@ -122,12 +126,35 @@ def ensure(name):
         onnx.save(randomized(load_light(rest.removesuffix("-random"))), partial)
     elif family == "light":
         shutil.copyfile(light_path(rest), partial)
+    elif family == "quantized":
+        quantize(ensure(f"zoo-{rest}"), partial)
     elif family == "zoo":
         subprocess.run([program(), "zoo", "emit", rest, "-o", partial], check=True, stdout=subprocess.DEVNULL)
     else:
         sys.exit(f"models: no model called {name}")
     partial.rename(path)
     return path
+
+
+def quantize(path, quantized):
+    """Writes the network with 8-bit weights and activations, whose ranges are those of some made-up images."""
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    class Images(CalibrationDataReader):
+        def __init__(self):
+            (image,) = onnx.load(path, load_external_data=False).graph.input
+            shape = [size.dim_value for size in image.type.tensor_type.shape.dim]
+            random = np.random.default_rng(0)
+            self.feeds = iter([{image.name: random.standard_normal(shape).astype(np.float32)} for _ in range(4)])
+
+        def get_next(self):
+            return next(self.feeds, None)
+
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / "plain.onnx"
+        quant_pre_process(path, plain, skip_symbolic_shape=True)
+        quantize_static(plain, quantized, Images(), quant_format=QuantFormat.QDQ)
 
 
 def light_path(name):
