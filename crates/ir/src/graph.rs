@@ -50,7 +50,7 @@ pub struct Node {
     pub names: SmallVec<[Option<Arc<str>>; 1]>,
     /// Index of the original node that this one is, unchanged, for writers that keep it verbatim.
     pub origin: Option<u32>,
-    /// Depends on constants only.
+    /// Depends on constants only, by operators that [fold](crate::op::Operator::FOLDS).
     pub constant: bool,
     /// Readers of the results: `(reader, operand slot)`, in no particular order; a reader of two
     /// operands occurs twice.
@@ -143,7 +143,7 @@ impl Graph {
         let id = NodeId(self.nodes.len() as u32);
         let constant = match op.kind() {
             OpKind::Constant => true,
-            OpKind::Input | OpKind::Opaque => false,
+            kind if !kind.folds() => false,
             // A constant expanded to a symbolic size can differ between runs.
             _ => {
                 let sized = |ty: &Option<TensorType>| ty.as_ref().is_some_and(|t| t.shape.iter().all(|d| d.known().is_some()));

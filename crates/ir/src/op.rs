@@ -82,6 +82,13 @@ pub trait Operator: Attributes + Clone + Debug + Eq + Hash {
     /// broadcasting, and in the same way everywhere.
     const ELEMENTWISE: bool = false;
 
+    /// A result on constants is a constant, which may be computed once and stored in its place.
+    ///
+    /// Not so for operators that runtimes fuse with what is around them: stored weights that are
+    /// dequantized when the model runs are smaller than what they become, and products of them are
+    /// computed on integers.
+    const FOLDS: bool = true;
+
     /// The result types for these operand types.
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError>;
 
@@ -187,6 +194,10 @@ macro_rules! operators {
             /// place alone, after broadcasting, and in the same way everywhere.
             pub fn elementwise(self) -> bool {
                 match self { $(OpKind::$name => <$module::$name as $crate::op::Operator>::ELEMENTWISE),*, _ => false }
+            }
+            /// Whether a result on constants is a constant, which may be stored in its place.
+            pub fn folds(self) -> bool {
+                match self { $(OpKind::$name => <$module::$name as $crate::op::Operator>::FOLDS),*, OpKind::Constant => true, OpKind::Input | OpKind::Opaque => false }
             }
             /// ONNX operator types of the standard domain that import as this kind.
             pub fn onnx_types(self) -> &'static [&'static str] {

@@ -19,6 +19,9 @@ const WHOLE: f64 = 9_007_199_254_740_992.0;
 /// type, sums of integers overflow, or operands are not numbers or infinite, unless they are only
 /// moved.
 pub fn typed<S: Scalar>(kind: OpKind, operands: &[Value<S>], context: &EvalContext<'_>, results: Vec<Value<S>>) -> Option<Vec<Value<S>>> {
+    if !kind.folds() {
+        return None;
+    }
     // Tests for NaN and infinity give the same result everywhere.
     let moved = kind.moves_elements() || matches!(kind, OpKind::IsNaN | OpKind::IsInf);
     if !moved && !operands.iter().all(is_finite) {

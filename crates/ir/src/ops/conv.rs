@@ -2,6 +2,7 @@
 
 use crate::attr::Attr;
 use crate::dim::Dim;
+use crate::dtype::DType;
 use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
@@ -38,39 +39,88 @@ impl Conv {
     fn window<'a>(&'a self, kernel: &'a [i64]) -> Window<'a> {
         Window { kernel, strides: &self.strides, pads: &self.pads, dilations: &self.dilations }
     }
+
+    /// The convolution of a node whose weights are its input `weights`.
+    pub(crate) fn of_node(node: &OnnxNode, weights: usize) -> Result<Conv, Opaque> {
+        let kernel = weight_kernel(node, weights)?;
+        let window = import_window(node, &kernel, node.ty(0).ok(), false)?;
+        let group = node.int("group").unwrap_or(1);
+        Ok(Conv { strides: window.strides, pads: window.pads, dilations: window.dilations, group })
+    }
+
+    /// The attributes in ONNX, for weights of this type.
+    pub(crate) fn spelled(&self, name: &'static str, w: Option<&TensorType>) -> Result<Vec<(&'static str, Attr)>, NoSpelling> {
+        let kernel: Option<Vec<i64>> = w.and_then(|w| w.shape.iter().skip(2).map(Dim::known).collect());
+        let Some(kernel) = kernel else { return Err(NoSpelling { op: name, why: "its weights have symbolic sizes".into() }) };
+        let mut attrs = spelled(&self.window(&kernel));
+        attrs.push(("group", Attr::Int(self.group)));
+        Ok(attrs)
+    }
+
+    /// The types of the result with elements of type `dtype`; whether the sizes of `x` and `w` fit each
+    /// other comes second.
+    pub(crate) fn results(
+        &self,
+        name: &str,
+        x: &TensorType,
+        w: &TensorType,
+        dtype: DType,
+    ) -> Result<(Vec<TensorType>, Result<(), TypeError>), TypeError> {
+        let kernel = known_kernel(name, x, w, self.group)?;
+        let window = self.window(&kernel);
+        window.check(name, kernel.len())?;
+        let mut shape = Shape::from_iter([x.shape[0].clone(), w.shape[0].clone()]);
+        shape.extend(window.outputs(name, &x.shape[2..], false)?);
+        let fits = enforced_sizes(name, "channels that fit the weights", &x.shape[1], &(w.shape[1].clone() * Dim::from(self.group)))
+            .and_then(|()| divided(name, &w.shape[0], self.group).map(|_| ()));
+        Ok((vec![TensorType { dtype, shape }], fits))
+    }
+
+    /// The convolution of two tensors, plus a number per result channel.
+    pub(crate) fn convolved<S: Scalar>(
+        &self,
+        name: &str,
+        x: &Tensor<S>,
+        w: &Tensor<S>,
+        bias: Option<&[S]>,
+    ) -> Result<Tensor<S>, EvalError> {
+        let group = usize::try_from(self.group).unwrap_or(0);
+        let fits = x.shape.len() >= 3 && x.shape.len() == w.shape.len() && group > 0;
+        if !fits || x.shape[1] != w.shape[1] * group || !w.shape[0].is_multiple_of(group) {
+            return Err(EvalError::value(format!("{name} of {:?} with weights {:?} in {group} groups", x.shape, w.shape)));
+        }
+        let kernel: Vec<i64> = w.shape[2..].iter().map(|k| *k as i64).collect();
+        let grid = self.window(&kernel).grid(name, &x.shape[2..], false)?;
+        let mut shape = vec![x.shape[0], w.shape[0]];
+        shape.extend(&grid.axes.map(|a| a.output)[5 - x.shape.len()..]);
+        Ok(Tensor::new(shape, convolve(x, w, bias, &grid, group)))
+    }
+
+    /// Cost features: `w` is the shape of the weights.
+    pub(crate) fn effort(&self, w: Option<&Vec<usize>>, outputs: &[Vec<usize>]) -> Work {
+        let depth: usize = w.map_or(0, |w| w.iter().skip(1).product());
+        let out: usize = outputs.first().map_or(0, |o| o.iter().product());
+        Work {
+            flops: 2.0 * depth as f64 * out as f64,
+            extra_bytes: 0.0,
+            kernel: if self.group == 1 { Kernel::Dense } else { Kernel::Thin },
+        }
+    }
 }
 
 impl Operator for Conv {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let dtype = floats("Conv", inputs, 2..=3)?;
-        let (x, w) = (&inputs[0], &inputs[1]);
-        let kernel = known_kernel("Conv", x, w, self.group)?;
-        let window = self.window(&kernel);
-        window.check("Conv", kernel.len())?;
-        let mut shape = Shape::from_iter([x.shape[0].clone(), w.shape[0].clone()]);
-        shape.extend(window.outputs("Conv", &x.shape[2..], false)?);
-        let types = vec![TensorType { dtype, shape }];
-        enforced_sizes("Conv", "channels that fit the weights", &x.shape[1], &(w.shape[1].clone() * Dim::from(self.group)))
-            .and_then(|()| divided("Conv", &w.shape[0], self.group))
-            .and_then(|_| per_channel("Conv", inputs, 2, &w.shape[0]))
-            .map_err(|e| e.with_types(types.clone()))?;
+        let (types, fits) = self.results("Conv", &inputs[0], &inputs[1], dtype)?;
+        fits.and_then(|()| per_channel("Conv", inputs, 2, &inputs[1].shape[0])).map_err(|e| e.with_types(types.clone()))?;
         Ok(types)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {
         let tensors = reals("Conv", inputs)?;
         let [x, w, rest @ ..] = tensors.as_slice() else { return Err(EvalError::value("Conv takes two or three operands")) };
-        let group = usize::try_from(self.group).unwrap_or(0);
-        let fits = x.shape.len() >= 3 && x.shape.len() == w.shape.len() && group > 0;
-        if !fits || x.shape[1] != w.shape[1] * group || !w.shape[0].is_multiple_of(group) {
-            return Err(EvalError::value(format!("Conv of {:?} with weights {:?} in {group} groups", x.shape, w.shape)));
-        }
-        channel_vectors("Conv", &tensors, 2, w.shape[0])?;
-        let kernel: Vec<i64> = w.shape[2..].iter().map(|k| *k as i64).collect();
-        let grid = self.window(&kernel).grid("Conv", &x.shape[2..], false)?;
-        let mut shape = vec![x.shape[0], w.shape[0]];
-        shape.extend(&grid.axes.map(|a| a.output)[5 - x.shape.len()..]);
-        Ok(vec![Value::real(Tensor::new(shape, convolve(x, w, rest.first().map(|b| b.data.as_slice()), &grid, group)))])
+        channel_vectors("Conv", &tensors, 2, w.shape.first().copied().unwrap_or(0))?;
+        Ok(vec![Value::real(self.convolved("Conv", x, w, rest.first().map(|b| b.data.as_slice()))?)])
     }
 
     fn onnx_types() -> &'static [&'static str] {
@@ -79,29 +129,18 @@ impl Operator for Conv {
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
         one_result(node)?;
-        let kernel = weight_kernel(node)?;
-        let window = import_window(node, &kernel, node.ty(0).ok(), false)?;
-        let group = node.int("group").unwrap_or(1);
-        node.import(crate::Op::Conv(Conv { strides: window.strides, pads: window.pads, dilations: window.dilations, group }))
+        node.import(crate::Op::Conv(Conv::of_node(node, 1)?))
     }
 
     fn spell(&self, inputs: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
         accepts::spelled("Conv", TYPES, version, outputs[0].dtype)?;
-        let kernel: Option<Vec<i64>> = inputs.get(1).and_then(|w| w.shape.iter().skip(2).map(Dim::known).collect());
-        let Some(kernel) = kernel else { return Err(NoSpelling { op: "Conv", why: "its weights have symbolic sizes".into() }) };
         let mut spelling = OnnxSpelling::plain("Conv", inputs.len());
-        spelling.attrs = spelled(&self.window(&kernel));
-        Ok(spelling.with("group", Attr::Int(self.group)))
+        spelling.attrs = self.spelled("Conv", inputs.get(1))?;
+        Ok(spelling)
     }
 
     fn work(&self, inputs: &[Vec<usize>], outputs: &[Vec<usize>]) -> Work {
-        let depth: usize = inputs.get(1).map_or(0, |w| w.iter().skip(1).product());
-        let out: usize = outputs.first().map_or(0, |o| o.iter().product());
-        Work {
-            flops: 2.0 * depth as f64 * out as f64,
-            extra_bytes: 0.0,
-            kernel: if self.group == 1 { Kernel::Dense } else { Kernel::Thin },
-        }
+        self.effort(inputs.get(1), outputs)
     }
 }
 

@@ -113,7 +113,7 @@ impl Operator for ConvTranspose {
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
         one_result(node)?;
-        let kernel = weight_kernel(node)?;
+        let kernel = weight_kernel(node, 1)?;
         let rank = kernel.len();
         let (strides, dilations) = (ints_or(node, "strides", rank, 1)?, ints_or(node, "dilations", rank, 1)?);
         let output_padding = ints_or(node, "output_padding", rank, 0)?;

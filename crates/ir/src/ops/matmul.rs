@@ -1,5 +1,6 @@
 //! Matrix product with NumPy broadcasting of the leading dimensions.
 
+use crate::dtype::DType;
 use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
@@ -18,18 +19,10 @@ operator! {
 impl Operator for MatMul {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [a, b] = inputs else { return Err(TypeError::invalid("MatMul takes two operands")) };
-        let (ra, rb) = (a.rank(), b.rank());
-        if ra < 2 || rb < 2 || a.dtype != b.dtype {
+        if a.dtype != b.dtype {
             return Err(TypeError::invalid(format!("MatMul cannot multiply {a} and {b}")));
         }
-        let (k, l) = (&a.shape[ra - 1], &b.shape[rb - 2]);
-        let mut shape = broadcast_shapes([&a.shape[..ra - 2], &b.shape[..rb - 2]])
-            .ok_or_else(|| TypeError::invalid(format!("MatMul cannot broadcast {a} with {b}")))?;
-        shape.push(a.shape[ra - 2].clone());
-        shape.push(b.shape[rb - 1].clone());
-        let types = vec![TensorType { dtype: a.dtype, shape }];
-        enforced_sizes("MatMul", "equal inner sizes", k, l).map_err(|e| e.with_types(types.clone()))?;
-        Ok(types)
+        product_types("MatMul", a, b, a.dtype)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {
@@ -62,6 +55,22 @@ impl Operator for MatMul {
             kernel: if m < 4 { Kernel::Thin } else { Kernel::Dense },
         }
     }
+}
+
+/// The type of a matrix product with elements of type `dtype`.
+pub(crate) fn product_types(name: &str, a: &TensorType, b: &TensorType, dtype: DType) -> Result<Vec<TensorType>, TypeError> {
+    let (ra, rb) = (a.rank(), b.rank());
+    if ra < 2 || rb < 2 {
+        return Err(TypeError::invalid(format!("{name} cannot multiply {a} and {b}")));
+    }
+    let (k, l) = (&a.shape[ra - 1], &b.shape[rb - 2]);
+    let mut shape = broadcast_shapes([&a.shape[..ra - 2], &b.shape[..rb - 2]])
+        .ok_or_else(|| TypeError::invalid(format!("{name} cannot broadcast {a} with {b}")))?;
+    shape.push(a.shape[ra - 2].clone());
+    shape.push(b.shape[rb - 1].clone());
+    let types = vec![TensorType { dtype, shape }];
+    enforced_sizes(name, "equal inner sizes", k, l).map_err(|e| e.with_types(types.clone()))?;
+    Ok(types)
 }
 
 /// Matrix product of two concrete tensors of rank ≥ 2.

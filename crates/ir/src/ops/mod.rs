@@ -47,8 +47,11 @@ pub mod unsqueeze;
 pub mod average_pool;
 pub mod batch_norm;
 pub mod conv;
+pub mod conv_integer;
 pub mod conv_transpose;
 pub mod depth_space;
+pub mod dequantize_linear;
+pub mod dynamic_quantize_linear;
 pub mod einsum;
 pub mod gemm;
 pub mod global_pool;
@@ -56,9 +59,12 @@ pub mod group_norm;
 pub mod instance_norm;
 pub mod layer_norm;
 pub mod lrn;
+pub mod matmul_integer;
 pub mod max_pool;
 pub(crate) mod moments;
 pub(crate) mod operands;
+pub(crate) mod quantization;
+pub mod quantize_linear;
 pub mod rms_norm;
 pub(crate) mod strided;
 pub mod upsample;
@@ -188,4 +194,11 @@ crate::operators! {
     trilu::Trilu,
     cum_sum::CumSum,
     rms_norm::RMSNormalization,
+    quantize_linear::QuantizeLinear,
+    dequantize_linear::DequantizeLinear,
+    dynamic_quantize_linear::DynamicQuantizeLinear,
+    matmul_integer::MatMulInteger,
+    matmul_integer::QLinearMatMul,
+    conv_integer::ConvInteger,
+    conv_integer::QLinearConv,
 }
