@@ -5,10 +5,10 @@ mod common;
 use std::sync::Arc;
 
 use common::*;
-use regraft_ir::ops::{arithmetic::Add, arithmetic::Mul};
+use regraft_ir::ops::{arithmetic::Add, arithmetic::Mul, matmul::MatMul};
 use regraft_ir::{Const, DType, Graph, NewNode, Op, OpKind, Patch, PatchValue, ValueId};
 use regraft_onnx::proto::tensor_proto::DataLocation;
-use regraft_onnx::proto::{GraphProto, ModelProto};
+use regraft_onnx::proto::{GraphProto, ModelProto, TensorProto};
 use regraft_onnx::{LoadFault, Model, WriteOptions};
 use smallvec::smallvec;
 
@@ -189,6 +189,36 @@ fn cones_are_folded_while_they_fit() {
     assert!(kept.size() < large.size() + 1000);
     let allowed = large.write(&grown, &WriteOptions { allow_growth: Some(13 << 20), ..WriteOptions::default() }).unwrap();
     assert_eq!((allowed.folded, allowed.kept_expressions), (1, 0));
+}
+
+#[test]
+fn quantized_weights_stay_as_they_are_stored() {
+    let stored = TensorProto { data_type: Some(3), raw_data: Some(vec![1, 2, 3, 250, 5, 6].into()), ..floats("w", &[2, 3], &[]) };
+    let model = read(&model(graph(
+        vec![value("x", "N,2")],
+        vec![value("y", "N,3")],
+        vec![node("DequantizeLinear", "w,s", "d"), node("MatMul", "x,d", "p"), node("Mul", "p,f", "y")],
+        vec![stored, floats("s", &[], &[0.5]), floats("f", &[3], &[2.0, 3.0, 4.0])],
+    )));
+    assert_eq!(model.graph().constant(find(model.graph(), "d")), None);
+    // A factor moves into the weights, but not into what is stored.
+    let mut graph = model.graph().clone();
+    let [x, d, f, y] = ["x", "d", "f", "y"].map(|name| find(&graph, name));
+    let (scaled, product) = (graph.ty(d).cloned(), graph.ty(y).cloned());
+    let create = vec![
+        NewNode { op: Op::Mul(Mul {}), inputs: smallvec![PatchValue::Old(d), PatchValue::Old(f)], types: smallvec![scaled] },
+        NewNode {
+            op: Op::MatMul(MatMul {}),
+            inputs: smallvec![PatchValue::Old(x), PatchValue::New { index: 0, port: 0 }],
+            types: smallvec![product],
+        },
+    ];
+    graph.apply(&Patch { cause: Arc::from("test"), create, replace: smallvec![(y, PatchValue::New { index: 1, port: 0 })] });
+    let written = model.write(&graph, &WriteOptions::default()).unwrap();
+    assert_eq!((written.folded, written.kept_expressions), (0, 0));
+    let lines = listing(&written.proto);
+    assert!(lines.len() == 3 && lines[0] == "d = DequantizeLinear(w,s)" && lines[1].ends_with("Mul(d,f)"), "{lines:?}");
+    assert_eq!(initializers(&written.proto), ["w", "s", "f"]);
 }
 
 #[test]

@@ -136,6 +136,15 @@ impl Numbers<'_> {
                         (x[0] - low).rem_euclid(modulus) + low
                     }
                     Function::Integer(name, _) if matches!(name.as_ref(), "quotient" | "mean") => (x[0] / x[1]).trunc(),
+                    Function::Integer(name, dtype) if name.as_ref() == "quantized" => {
+                        let (low, high) = match dtype {
+                            regraft_ir::DType::U8 => (0.0, 255.0),
+                            regraft_ir::DType::I8 => (-128.0, 127.0),
+                            _ => return None,
+                        };
+                        let quotient = (x[0] / x[1]) as f32;
+                        (f64::from(quotient.round_ties_even()) + x[2]).clamp(low, high)
+                    }
                     Function::Integer(..) => return None,
                     Function::Named(name) => match name.as_ref() {
                         "log" => x[0].ln(),
@@ -241,5 +250,38 @@ fn operators_in_no_rule_mean_what_the_evaluator_computes() {
         let x: Vec<f64> = (0..20).map(|i| f64::from(i * 7 % 11) - 5.0).collect();
         let feeds = HashMap::from([("x".to_owned(), Const::from_f64(regraft_ir::DType::F64, &[4, 5], &x).unwrap())]);
         assert_eq!(compared(&graph, &feeds), ELEMENTS, "{operator}");
+    }
+}
+
+#[test]
+fn quantizing_operators_mean_what_the_evaluator_computes() {
+    let scales = "const s: f32[] = 0.75 const z: i8[] = 3 const t: f32[5] = [0.5, 1.25, 2, 0.25, 3] const u: i8[5] = [1, -2, 0, 9, 4]
+        const b: f32[4,3] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0.5, 0.25, 11]";
+    let to = "output_dtype=i8";
+    for operator in [
+        format!("QuantizeLinear(x, s, z, {to})"),
+        format!("QuantizeLinear(x, s, {to})"),
+        format!("QuantizeLinear(x, t, u, axis=1, {to})"),
+        format!("QuantizeLinear(x, b, axis=1, block_size=2, {to})"),
+        "DequantizeLinear(q, s, z, output_dtype=f32)".into(),
+        "DequantizeLinear(q, t, u, axis=1, output_dtype=f32)".into(),
+        "DequantizeLinear(q, b, axis=1, block_size=2, output_dtype=f32)".into(),
+        "MatMulInteger(q, w)".into(),
+        "MatMulInteger(q, w, z)".into(),
+        "MatMulInteger(q, w, z, v)".into(),
+        "MatMulInteger(q, w, z, o)".into(),
+        "ConvInteger(i, k, strides=[2,1], pads=[1,1,0,1], dilations=[1,1], group=1)".into(),
+        "ConvInteger(i, k, z, y, strides=[1,1], pads=[1,1,1,1], dilations=[1,1], group=1)".into(),
+    ] {
+        let text = format!(
+            "graph (x: f32[4,5], q: i8[4,5]) {{ {scales} const w: i8[5,3] const v: i8[3] = [5, -7, 100] const o: i8[1,3] = [1, 2, -3]
+                const k: i8[2,1,2,2] const y: i8[] = -9 i = Reshape(q, shape=[1,1,4,5]) output {operator} as r }}"
+        );
+        let graph = regraft_ir::text::parse(&text).unwrap_or_else(|e| panic!("{operator}: {e}"));
+        let x: Vec<f64> = (0..20).map(|i| f64::from(i * 7 % 11) * 1.5 - 5.0).collect();
+        let q: Vec<f64> = (0..20).map(|i| f64::from(i * 97 % 256) - 128.0).collect();
+        let feeds = [("x", regraft_ir::DType::F32, x), ("q", regraft_ir::DType::I8, q)]
+            .map(|(name, dtype, values)| (name.to_owned(), Const::from_f64(dtype, &[4, 5], &values).unwrap()));
+        assert_eq!(compared(&graph, &HashMap::from(feeds)), ELEMENTS, "{operator}");
     }
 }

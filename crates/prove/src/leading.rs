@@ -88,6 +88,12 @@ impl Leading<'_> {
             (MatMul, [true, false]) => ranks[0] >= 2 && (ranks[1] <= 2 || ranks[1] < ranks[0]),
             (MatMul, [false, true]) => ranks[1] >= 3 && ranks[0] < ranks[1],
             (MatMul, [true, true]) => ranks[0] >= 3 && ranks[0] == ranks[1],
+            (MatMulInteger, [true, false, zeros @ ..]) => !zeros.contains(&true) && (ranks[1] <= 2 || ranks[1] < ranks[0]),
+            // Scales of blocks have the axes of what they scale.
+            (QuantizeLinear | DequantizeLinear, [true, parameters @ ..]) => {
+                let blocks = op.attr("block_size").is_some_and(|size| size != Attr::Absent);
+                parameters.iter().all(|along| *along == blocks)
+            }
             (Concat, operands) => operands.iter().all(|along| *along),
             (Gather, [true, false] | [false, true]) => true,
             (OneHot, [true, false]) => true,

@@ -93,11 +93,16 @@ fn adds_up_integers(graph: &Graph) -> bool {
     use OpKind::*;
     graph.ids().map(|id| graph.node(id)).any(|node| {
         let is_integer = node.inputs.first().and_then(|v| graph.ty(*v)).is_some_and(|ty| ty.dtype.class() == Class::Int);
-        is_integer && matches!(node.op.kind(), ReduceSum | ReduceMean | ReduceProd | ReduceSumSquare | ReduceL1 | ReduceL2)
+        is_integer
+            && matches!(
+                node.op.kind(),
+                ReduceSum | ReduceMean | ReduceProd | ReduceSumSquare | ReduceL1 | ReduceL2 | MatMulInteger | ConvInteger
+            )
     })
 }
 
 /// Whether an operator computes no numbers: it moves elements, or is an uninterpreted function.
 fn moves(kind: OpKind) -> bool {
-    kind.moves_elements() || kind == OpKind::Opaque
+    use OpKind::*;
+    kind.moves_elements() || matches!(kind, Opaque | QuantizeLinear | DynamicQuantizeLinear | QLinearMatMul | QLinearConv)
 }

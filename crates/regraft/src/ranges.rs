@@ -264,9 +264,11 @@ impl Analysis<'_> {
             (Div | Mod, 1) => Asked::Divisor,
             (Pow, 1) => Asked::Within(Span { low: 0, high: 3 }),
             (BitShift, 1) => Asked::Within(Span { low: 0, high: self.dtype(node.inputs[0]).map_or(0, |t| t.size() as i128 * 8 - 1) }),
-            (Pow | BitShift | Gather | GatherElements | GatherND, 0) | (OneHot, 1) | (ScatterND, 0 | 2) | (Trilu | CumSum, _) => {
-                Asked::Anything
-            }
+            (Pow | BitShift | Gather | GatherElements | GatherND, 0)
+            | (OneHot, 1)
+            | (ScatterND, 0 | 2)
+            | (Trilu | CumSum, _)
+            | (DequantizeLinear | QuantizeLinear | MatMulInteger | ConvInteger | QLinearMatMul | QLinearConv, _) => Asked::Anything,
             (Add | Sub | Mul | Sum | Max | Min | Mean | Equal | Greater | GreaterOrEqual | Less | LessOrEqual | Where, _) => {
                 Asked::Anything
             }

@@ -11,6 +11,7 @@ mod layer;
 mod motif;
 mod network;
 mod opaque;
+mod quantized;
 pub mod random;
 mod size;
 
@@ -114,7 +115,10 @@ const STEPS: &[(usize, Step)] = &[
     (1, opaque::repetition),
     (1, opaque::call),
     (1, opaque::contributed),
-    (1, opaque::quantized),
+    (1, quantized::pointwise),
+    (1, quantized::product),
+    (1, quantized::convolution),
+    (1, quantized::dynamic),
     (1, opaque::undefined),
     (1, opaque::nonzero),
 ];

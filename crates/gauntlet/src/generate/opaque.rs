@@ -1,5 +1,4 @@
-//! What Regraft keeps verbatim: bodies with captures, functions, operators of other domains,
-//! quantization.
+//! What Regraft keeps verbatim: bodies with captures, functions, operators of other domains.
 
 use regraft_ir::DType;
 use regraft_onnx::proto::{FunctionProto, GraphProto, NodeProto, OperatorSetIdProto};
@@ -123,29 +122,6 @@ pub fn contributed(d: &mut Draft) -> Option<Val> {
         }
     }
     Some(Val { name: out, ty: x.ty, dims, mag: x.mag + 2.0, constant: false })
-}
-
-/// Quantization of reals away from halves, and weights stored as integers.
-pub fn quantized(d: &mut Draft) -> Option<Val> {
-    if d.opset < 10 || d.real != DType::F32 {
-        return None;
-    }
-    let scale = d.constant(DType::F32, &[], &[0.3]);
-    let zero = d.constant(DType::U8, &[], &[20.0]);
-    if d.random.once_in(2) {
-        let ints = d.choose(|v| v.ty == DType::I64 && v.mag <= 50.0)?;
-        let x = d.emit("Cast", &[&ints], vec![int("to", 1)], DType::F32, ints.dims.clone(), ints.mag);
-        let half = d.scalar(0.5);
-        let x = d.mul(&x, &half)?;
-        let q = d.emit("QuantizeLinear", &[&x, &scale, &zero], vec![], DType::U8, x.dims.clone(), 40.0);
-        return Some(d.emit("DequantizeLinear", &[&q, &scale, &zero], vec![], DType::F32, x.dims.clone(), x.mag));
-    }
-    let x = d.real(2..=4)?;
-    let last = x.dims[x.rank() - 1].known()?;
-    let values: Vec<f64> = (0..last).map(|_| d.random.int(17, 23) as f64).collect();
-    let stored = d.constant(DType::U8, &[last], &values);
-    let w = d.emit("DequantizeLinear", &[&stored, &scale, &zero], vec![], DType::F32, stored.dims.clone(), 1.0);
-    d.mul(&x, &w)
 }
 
 /// A standard operator not defined here.

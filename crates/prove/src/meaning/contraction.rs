@@ -1,6 +1,7 @@
 //! Sums of products: matrix products, convolutions, Einstein sums.
 
-use regraft_ir::{Op, ValueId};
+use regraft_ir::ops::conv::Conv;
+use regraft_ir::{NodeId, Op, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
@@ -12,7 +13,7 @@ impl Meaning<'_> {
         let node = value.node;
         let op = self.graph.node(node).op.clone();
         Ok(Some(match &op {
-            Op::MatMul(_) => self.matmul(value, index)?,
+            Op::MatMul(_) | Op::MatMulInteger(_) => self.matmul(value, index)?,
             Op::Gemm(op) => {
                 let (a, b) = (self.operand(node, 0)?, self.operand(node, 1)?);
                 let inner = self.shape(a)?[usize::from(!op.trans_a)].clone();
@@ -35,29 +36,10 @@ impl Meaning<'_> {
                 }
             }
             Op::Conv(op) => {
-                let (x, w) = (self.operand(node, 0)?, self.operand(node, 1)?);
-                let (image, kernel) = (self.shape(x)?, self.shape(w)?);
-                let groups = Poly::number(op.group);
-                let per_group = kernel[0].exact(&groups).ok_or_else(|| Trouble("groups that do not divide the channels".into()))?;
-                let group = self.group_of(&index[1], &per_group, op.group);
-                let (strides, dilations, pads) = (op.strides.clone(), op.dilations.clone(), op.pads.clone());
-                let sum = self.sum_over_all(&kernel[1..], &mut |m, taps| {
-                    let mut at = vec![index[0].clone(), group.mul(&kernel[1]).add(&taps[0])];
-                    let mut conditions = Vec::new();
-                    for axis in 0..strides.len() {
-                        let position = index[2 + axis].scale(strides[axis]).add(&taps[1 + axis].scale(dilations[axis])).plus(-pads[axis]);
-                        conditions.extend([position.clone(), image[2 + axis].plus(-1).sub(&position)]);
-                        at.push(position);
-                    }
-                    let mut weight = vec![index[1].clone()];
-                    weight.extend(taps.iter().cloned());
-                    m.where_inside(conditions, |m| {
-                        let (element, weight) = (m.at(x, &at)?, m.at(w, &weight)?);
-                        product(&element, &weight, &m.shared.facts)
-                    })
-                })?;
+                let sum = self.convolution(node, op, index)?;
                 self.biased(node, sum, &index[1])?
             }
+            Op::ConvInteger(op) => self.convolution(node, &op.conv(), index)?,
             Op::ConvTranspose(op) => {
                 let (x, w) = (self.operand(node, 0)?, self.operand(node, 1)?);
                 let (image, kernel) = (self.shape(x)?, self.shape(w)?);
@@ -99,6 +81,31 @@ impl Meaning<'_> {
         }))
     }
 
+    /// The sum of a convolution of the node's first two operands.
+    fn convolution(&mut self, node: NodeId, op: &Conv, index: &[Poly]) -> Result<Sum, Trouble> {
+        let (x, w) = (self.operand(node, 0)?, self.operand(node, 1)?);
+        let (image, kernel) = (self.shape(x)?, self.shape(w)?);
+        let groups = Poly::number(op.group);
+        let per_group = kernel[0].exact(&groups).ok_or_else(|| Trouble("groups that do not divide the channels".into()))?;
+        let group = self.group_of(&index[1], &per_group, op.group);
+        let (strides, dilations, pads) = (op.strides.clone(), op.dilations.clone(), op.pads.clone());
+        self.sum_over_all(&kernel[1..], &mut |m, taps| {
+            let mut at = vec![index[0].clone(), group.mul(&kernel[1]).add(&taps[0])];
+            let mut conditions = Vec::new();
+            for axis in 0..strides.len() {
+                let position = index[2 + axis].scale(strides[axis]).add(&taps[1 + axis].scale(dilations[axis])).plus(-pads[axis]);
+                conditions.extend([position.clone(), image[2 + axis].plus(-1).sub(&position)]);
+                at.push(position);
+            }
+            let mut weight = vec![index[1].clone()];
+            weight.extend(taps.iter().cloned());
+            m.where_inside(conditions, |m| {
+                let (element, weight) = (m.factor(node, 0, &at)?, m.factor(node, 1, &weight)?);
+                product(&element, &weight, &m.shared.facts)
+            })
+        })
+    }
+
     fn matmul(&mut self, value: ValueId, index: &[Poly]) -> Result<Sum, Trouble> {
         let (a, b) = (self.operand(value.node, 0)?, self.operand(value.node, 1)?);
         let (left, right, shape) = (self.shape(a)?, self.shape(b)?, self.shape(value)?);
@@ -118,7 +125,7 @@ impl Meaning<'_> {
         self.sum_over(&inner, &mut |m, k| {
             let at: Vec<Poly> = left_outer.iter().chain([&row, k]).cloned().collect();
             let by: Vec<Poly> = right_outer.iter().chain([k, &column]).cloned().collect();
-            let (left, right) = (m.at(a, &at)?, m.at(b, &by)?);
+            let (left, right) = (m.factor(value.node, 0, &at)?, m.factor(value.node, 1, &by)?);
             product(&left, &right, &m.shared.facts)
         })
     }
@@ -167,7 +174,7 @@ impl Meaning<'_> {
     }
 
     /// A convolution's sum with its bias, if it has one.
-    fn biased(&mut self, node: regraft_ir::NodeId, sum: Sum, channel: &Poly) -> Result<Sum, Trouble> {
+    fn biased(&mut self, node: NodeId, sum: Sum, channel: &Poly) -> Result<Sum, Trouble> {
         match self.operands(node).get(2).copied() {
             Some(bias) => Ok(sum.add(&self.at(bias, std::slice::from_ref(channel))?)),
             None => Ok(sum),

@@ -110,7 +110,7 @@ impl Meaning<'_> {
 }
 
 /// A function of integers with values in an integer type.
-fn integer(name: &str, x: &[Sum], to: DType) -> Sum {
+pub(super) fn integer(name: &str, x: &[Sum], to: DType) -> Sum {
     Sum::factor(Factor::Apply(Function::Integer(name.into(), to), x.to_vec()))
 }
 

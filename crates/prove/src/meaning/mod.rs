@@ -8,6 +8,7 @@ mod movement;
 mod normalization;
 mod pointwise;
 mod position;
+mod quantization;
 mod reduction;
 mod table;
 
@@ -306,8 +307,15 @@ impl<'a> Meaning<'a> {
         if let Some(constant) = self.whole_numbers(value) {
             return self.constant(&constant, index);
         }
-        let kinds: [Kind<'a>; 6] =
-            [Meaning::pointwise, Meaning::movement, Meaning::contraction, Meaning::reduction, Meaning::normalization, Meaning::position];
+        let kinds: [Kind<'a>; 7] = [
+            Meaning::pointwise,
+            Meaning::movement,
+            Meaning::contraction,
+            Meaning::reduction,
+            Meaning::normalization,
+            Meaning::position,
+            Meaning::quantization,
+        ];
         for kind in kinds {
             if let Some(sum) = kind(self, value, index)? {
                 return Ok(sum);
