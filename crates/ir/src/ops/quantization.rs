@@ -146,7 +146,8 @@ impl Places {
 pub(crate) fn quantized<S: Scalar>(x: &S, scale: &S, zero: i64, to: DType) -> Result<i64, Unsupported> {
     let ratio = x.div(scale)?;
     let whole = match ratio.to_f64() {
-        Ok(ratio) => single(ratio).round_ties_even(),
+        // Operands of a wider precision stand for those that a runtime has.
+        Ok(_) => single(single(x.to_f64()?) / single(scale.to_f64()?)).round_ties_even(),
         // What is known of the ratio may be enough to round it.
         Err(_) => ratio.apply(Function::Round)?.to_f64()?,
     };
