@@ -64,7 +64,7 @@ fn results_of_defined_operators_that_stay_have_types() {
     let i = |name: &str, dims: &str| typed(name, 7, dims);
     let x = |dims: &str| value("x", dims);
     check(node("MatMul", "x,w", "y"), vec![x("N,2,3"), value("w", "3")], &["f32[N,2]"]);
-    check(node("MatMulInteger", "x,w", "y"), vec![typed("x", 2, "N,2,K"), typed("w", 2, "M,3")], &["i32[N,2,3]"]);
+    check(node("MatMulInteger", "x,w", "y"), vec![typed("x", 2, "N,2,K"), typed("w", 3, "M,3")], &["i32[N,2,3]"]);
     check(node("Gemm", "x,w", "y"), vec![typed("x", 6, "N,4"), typed("w", 6, "4,3")], &["i32[N,3]"]);
     check(node("Reshape", "x,s", "y"), vec![x("N,6"), i("s", "3")], &["f32[y_d0,y_d1,y_d2]"]);
     check(node("ReduceSum", "x,a", "y"), vec![x("N,6"), i("a", "1")], &["f32[y_d0,y_d1]"]);
@@ -76,7 +76,7 @@ fn results_of_defined_operators_that_stay_have_types() {
     let same = with(with(node("AveragePool", "x", "y"), ints_attr("kernel_shape", &[3])), word("auto_pad", "SAME_UPPER"));
     check(with(same, ints_attr("strides", &[2])), vec![x("N,2,W")], &["f32[N,2,floor(W + 1, 2)]"]);
     let wide = with(node("ConvInteger", "x,w", "y"), ints_attr("strides", &[2]));
-    check(wide, vec![typed("x", 2, "N,3,9"), typed("w", 2, "5,3,2")], &["i32[N,5,4]"]);
+    check(wide, vec![typed("x", 2, "N,3,9"), typed("w", 3, "5,3,2")], &["i32[N,5,4]"]);
     let unpool = with(with(node("MaxUnpool", "x,i", "y"), ints_attr("kernel_shape", &[2])), ints_attr("strides", &[2]));
     check(unpool, vec![x("N,C,W"), i("i", "N,C,W")], &["f32[N,C,2*W]"]);
     check(node("LayerNormalization", "x,w,,,", "y,m,d"), vec![x("N,5"), value("w", "5")], &["f32[N,5]", "f32[N,1]", "f32[N,1]"]);
