@@ -65,6 +65,8 @@ pub(crate) mod moments;
 pub(crate) mod operands;
 pub(crate) mod quantization;
 pub mod quantize_linear;
+pub mod resample;
+pub mod resize;
 pub mod rms_norm;
 pub(crate) mod strided;
 pub mod upsample;
@@ -201,4 +203,5 @@ crate::operators! {
     matmul_integer::QLinearMatMul,
     conv_integer::ConvInteger,
     conv_integer::QLinearConv,
+    resize::Resize,
 }

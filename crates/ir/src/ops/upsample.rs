@@ -10,6 +10,7 @@ use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
 use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::LARGEST_SIZE;
+use crate::ops::resize;
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
@@ -55,27 +56,7 @@ impl Operator for Upsample {
     }
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
-        if node.str("mode").unwrap_or("nearest") != "nearest" {
-            return Err(Opaque(format!("{} between neighbours", node.op_type)));
-        }
-        // They concern interpolation, and positions outside the operand.
-        node.attrs.ignore(&["antialias", "cubic_coeff_a", "exclude_outside", "extrapolation_value"]);
-        if node.flag("antialias", false)? {
-            return Err(Opaque("Resize with antialias".into()));
-        }
-        let x = node.ty(0)?;
-        let given = if node.op_type == "Upsample" { legacy_scales(node, x)? } else { resize_scales(node, x)? };
-        let scales = on_all_axes(node, x.rank(), given)?;
-        if node.op_type == "Resize" && node.version >= 11 {
-            let transform = node.str("coordinate_transformation_mode").unwrap_or("half_pixel");
-            let rounding = node.str("nearest_mode").unwrap_or("round_prefer_floor");
-            for (scale, d) in scales.iter().zip(&x.shape) {
-                if !repeats(transform, rounding, *scale, d.known()) {
-                    return Err(Opaque(format!("Resize by {scale} with {transform} and {rounding} is not a plain repetition")));
-                }
-            }
-        }
-        Ok(Imported { op: crate::Op::Upsample(Upsample { scales }), operands: vec![ImportOperand::Input(0)] })
+        repetition(node).or_else(|_| resize::import(node))
     }
 
     fn spell(&self, _: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
@@ -104,6 +85,31 @@ impl Operator for Upsample {
     fn work(&self, _: &[Vec<usize>], _: &[Vec<usize>]) -> Work {
         Work { flops: 0.0, extra_bytes: 0.0, kernel: Kernel::Copy }
     }
+}
+
+/// A node that repeats every element by whole factors.
+fn repetition(node: &OnnxNode) -> Result<Imported, Opaque> {
+    if node.str("mode").unwrap_or("nearest") != "nearest" {
+        return Err(Opaque(format!("{} between neighbours", node.op_type)));
+    }
+    // They concern interpolation, and positions outside the operand.
+    node.attrs.ignore(&["antialias", "cubic_coeff_a", "exclude_outside", "extrapolation_value"]);
+    if node.flag("antialias", false)? {
+        return Err(Opaque("Resize with antialias".into()));
+    }
+    let x = node.ty(0)?;
+    let given = if node.op_type == "Upsample" { legacy_scales(node, x)? } else { resize_scales(node, x)? };
+    let scales = on_all_axes(node, x.rank(), given)?;
+    if node.op_type == "Resize" && node.version >= 11 {
+        let transform = node.str("coordinate_transformation_mode").unwrap_or("half_pixel");
+        let rounding = node.str("nearest_mode").unwrap_or("round_prefer_floor");
+        for (scale, d) in scales.iter().zip(&x.shape) {
+            if !repeats(transform, rounding, *scale, d.known()) {
+                return Err(Opaque(format!("Resize by {scale} with {transform} and {rounding} is not a plain repetition")));
+            }
+        }
+    }
+    Ok(Imported { op: crate::Op::Upsample(Upsample { scales }), operands: vec![ImportOperand::Input(0)] })
 }
 
 /// Scales of an `Upsample` node, one per axis.
