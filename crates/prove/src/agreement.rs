@@ -233,6 +233,17 @@ fn operators_mean_what_the_evaluator_computes() {
     assert!(count > 8_000 && kinds.len() > 60, "{count} elements of {} kinds of operators", kinds.len());
 }
 
+const ANGLES: &str = "const c: f64[1,4,2] const s: f64[1,4,2]";
+const FEWER: &str = "const c: f64[1,2,2] const s: f64[1,2,2]";
+
+fn resize(axes: &str, sizes: &str, mode: &str, antialias: bool) -> String {
+    format!(
+        "Resize(x, axes={axes}, sizes={sizes}, scales=[], keep_aspect_ratio_policy=\"stretch\", mode=\"{mode}\", \
+         coordinate_transformation_mode=\"half_pixel\", nearest_mode=\"floor\", cubic_coeff_a=-0.75, exclude_outside=false, \
+         antialias={antialias}, roi=[], extrapolation_value=0.0)"
+    )
+}
+
 #[test]
 fn operators_in_no_rule_mean_what_the_evaluator_computes() {
     let i = "const i: i64[2,3] = [0, -1, 2, 1, 3, -4]";
@@ -243,6 +254,15 @@ fn operators_in_no_rule_mean_what_the_evaluator_computes() {
         ("Trilu(x, upper=false, k=-1)", ""),
         ("GatherElements(x, i, axis=0)", i),
         ("GatherElements(x, i, axis=1)", i),
+        (&resize("[0]", "[6]", "linear", false), ""),
+        (&resize("[1]", "[3]", "linear", true), ""),
+        (&resize("[0, 1]", "[9, 4]", "cubic", false), ""),
+        (&resize("[0, 1]", "[3, 7]", "nearest", false), ""),
+        ("MultiHeadAttention(Reshape(x, shape=[1,5,4]), Reshape(x, shape=[1,5,4]), k, num_heads=2, scale=0.25)", "const k: f64[1,5,6]"),
+        ("MultiHeadAttention(Reshape(x, shape=[2,5,2]), q, q, b, num_heads=1, scale=0.5)", "const q: f64[2,3,2] const b: f64[1,1,5,3]"),
+        ("RotaryEmbedding(Reshape(x, shape=[1,1,4,5]), c, s, interleaved=false, rotary_embedding_dim=4, num_heads=0)", ANGLES),
+        ("RotaryEmbedding(Reshape(x, shape=[1,1,4,5]), c, s, interleaved=true, rotary_embedding_dim=4, num_heads=0)", ANGLES),
+        ("RotaryEmbedding(Reshape(x, shape=[1,2,10]), c, s, interleaved=true, rotary_embedding_dim=4, num_heads=2)", FEWER),
         ("RMSNormalization(x, s, axis=1, epsilon=0.5)", "const s: f64[5]"),
         ("RMSNormalization(x, s, axis=0, epsilon=0.5)", "const s: f64[4,5]"),
     ] {

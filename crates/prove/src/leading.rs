@@ -100,6 +100,8 @@ impl Leading<'_> {
             (GatherElements, [true, true]) => true,
             // The last two axes are those of the matrices.
             (Trilu, [true]) => rank >= 3,
+            // Along its own axes only.
+            (Resize, [true]) => true,
             (
                 Softmax | LogSoftmax | ReduceSum | ReduceMean | ReduceMax | ReduceMin | ReduceProd | ReduceL1 | ReduceL2 | ReduceLogSum
                 | ReduceLogSumExp | ReduceSumSquare | CumSum | ArgMax | ArgMin | Identity | Dropout | Split | Slice | Transpose | Reshape

@@ -516,3 +516,40 @@ pub fn enlarged(d: &mut Draft, x: &Val, scales: &[f64]) -> Val {
     ];
     d.emit("Resize", &[x, &roi, &factors], attributes, x.ty, dims, x.mag)
 }
+
+/// Interpolation, or the nearest position, at any size.
+pub fn resample(d: &mut Draft) -> Option<Val> {
+    let x = d.real(2..=4)?;
+    if d.opset < 13 || x.ty == DType::F64 {
+        return None;
+    }
+    let mode = d.random.pick(&["nearest", "linear", "linear", "cubic"]);
+    if x.rank() == 3 && mode == "cubic" {
+        return None;
+    }
+    let first = if x.rank() == 4 { 2 } else { 0 };
+    let own = known(&x.dims[first..]).filter(|own| own.iter().all(|n| *n <= 12))?;
+    let sizes: Vec<i64> = own.iter().map(|n| d.random.int(1, 2 * n)).collect();
+    let transform = d.random.pick(&["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]);
+    let mut attributes = vec![word("mode", mode), word("coordinate_transformation_mode", transform)];
+    if mode == "nearest" {
+        attributes.push(word("nearest_mode", d.random.pick(&["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])));
+    }
+    if mode == "cubic" {
+        attributes.push(float("cubic_coeff_a", d.random.pick(&[-0.75, -0.5])));
+        attributes.push(int("exclude_outside", d.random.int(0, 1)));
+    }
+    let dims: Vec<Size> = x.dims[..first].iter().copied().chain(sizes.iter().map(|n| Size::fixed(*n))).collect();
+    let asked = if d.opset >= 18 {
+        if mode != "nearest" {
+            attributes.push(int("antialias", d.random.int(0, 1)));
+        }
+        attributes.push(ints("axes", &(first as i64..x.rank() as i64).collect::<Vec<i64>>()));
+        d.ints(&sizes)
+    } else {
+        let all = known(&dims)?;
+        d.ints(&all)
+    };
+    let none = Val::none();
+    Some(d.emit("Resize", &[&x, &none, &none, &asked], attributes, x.ty, dims, 3.0 * x.mag))
+}

@@ -1,5 +1,6 @@
 //! Convolutions, products, pools and normalizations.
 
+use regraft_ir::DType;
 use regraft_onnx::proto::AttributeProto;
 
 use super::attribute::{float, int, ints, word};
@@ -293,6 +294,38 @@ pub fn normalize(d: &mut Draft) -> Option<Val> {
             Some(d.emit("LRN", &[&x], attributes, x.ty, x.dims.clone(), x.mag))
         }
     }
+}
+
+/// A rotary embedding of two heads.
+pub fn rotate(d: &mut Draft) -> Option<Val> {
+    let x = d.real(3..=3)?;
+    let (width, positions) = (x.dims[2].known()?, x.dims[1].known()?);
+    if d.opset < 23 || width % 4 != 0 || x.ty == DType::F64 {
+        return None;
+    }
+    let (cosines, sines) = (d.reals(&[positions, width / 4], -1.0, 1.0), d.reals(&[positions, width / 4], -1.0, 1.0));
+    let rows = x.dims[0].known()? * positions;
+    let places: Vec<f64> = (0..rows).map(|_| d.random.int(0, positions - 1) as f64).collect();
+    let places = d.constant(DType::I64, &[rows / positions, positions], &places);
+    let attributes = vec![int("num_heads", 2), int("interleaved", d.random.int(0, 1))];
+    Some(d.emit("RotaryEmbedding", &[&x, &cosines, &sines, &places], attributes, x.ty, x.dims.clone(), 2.0 * x.mag))
+}
+
+/// Attention of a sequence to itself, by ONNX Runtime's own operator.
+pub fn attention(d: &mut Draft) -> Option<Val> {
+    let x = d.real(3..=3)?;
+    let width = x.dims[2].known()?;
+    if x.ty != DType::F32 || width % 2 != 0 {
+        return None;
+    }
+    let mut attributes = vec![int("num_heads", if width % 4 == 0 { d.random.pick(&[1, 2, 4]) } else { 2 })];
+    if d.random.once_in(2) {
+        attributes.push(float("scale", d.random.pick(&[0.25, 0.5])));
+    }
+    let bias = if d.random.once_in(2) { d.reals(&[3 * width], -0.5, 0.5) } else { Val::none() };
+    let out = d.fresh();
+    d.node("MultiHeadAttention", "com.microsoft", &[&x, &x, &x, &bias], vec![out.clone()], attributes);
+    Some(Val { name: out, ty: x.ty, dims: x.dims.clone(), mag: x.mag + 0.5, constant: false })
 }
 
 /// The product of two values, if they fit.

@@ -44,6 +44,7 @@ pub mod transpose;
 pub mod trilu;
 pub mod unsqueeze;
 
+pub mod attention;
 pub mod average_pool;
 pub mod batch_norm;
 pub mod conv;
@@ -68,6 +69,7 @@ pub mod quantize_linear;
 pub mod resample;
 pub mod resize;
 pub mod rms_norm;
+pub mod rotary_embedding;
 pub(crate) mod strided;
 pub mod upsample;
 pub(crate) mod window;
@@ -204,4 +206,6 @@ crate::operators! {
     conv_integer::ConvInteger,
     conv_integer::QLinearConv,
     resize::Resize,
+    rotary_embedding::RotaryEmbedding,
+    attention::MultiHeadAttention,
 }

@@ -114,7 +114,7 @@ fn shift<S: Scalar>(line: &[S], mut at: impl Iterator<Item = usize>) -> S {
     at.try_fold(line[first].clone(), |best, i| pick(Ordering::Greater, &best, &line[i])).unwrap_or_else(|_| S::zero())
 }
 
-fn softmax_line<S: Scalar>(line: &mut [S], at: impl Iterator<Item = usize> + Clone) -> Result<(), Unsupported> {
+pub(crate) fn softmax_line<S: Scalar>(line: &mut [S], at: impl Iterator<Item = usize> + Clone) -> Result<(), Unsupported> {
     let shift = shift(line, at.clone());
     let mut sum = S::zero();
     for i in at.clone() {

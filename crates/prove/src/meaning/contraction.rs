@@ -77,6 +77,9 @@ impl Meaning<'_> {
                 let Some((operands, result)) = equation.split_once("->") else { return Ok(None) };
                 self.einsum(value, operands, result, index)?
             }
+            Op::MultiHeadAttention(op) => self.attention(value, &op.clone(), index)?,
+            Op::RotaryEmbedding(op) => self.rotated(value, &op.clone(), index)?,
+            Op::Resize(op) => self.resampled(value, &op.clone(), index)?,
             _ => return Ok(None),
         }))
     }

@@ -1,5 +1,6 @@
 //! Semantics of operators: each element of a result as a sum over elements of operands.
 
+mod attention;
 mod constants;
 mod contraction;
 mod definedness;
@@ -10,6 +11,7 @@ mod pointwise;
 mod position;
 mod quantization;
 mod reduction;
+mod resampling;
 mod table;
 
 pub(crate) use constants::Constants;
