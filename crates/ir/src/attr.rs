@@ -119,6 +119,18 @@ field! {
     Const, Tensor,
 }
 
+impl<T: Clone> AttrField for Box<[T]>
+where
+    Vec<T>: AttrField,
+{
+    fn to_attr(&self) -> Attr {
+        self.to_vec().to_attr()
+    }
+    fn from_attr(attr: &Attr) -> Option<Self> {
+        Vec::from_attr(attr).map(Into::into)
+    }
+}
+
 impl<T: AttrField> AttrField for Option<T> {
     fn to_attr(&self) -> Attr {
         self.as_ref().map_or(Attr::Absent, AttrField::to_attr)

@@ -249,7 +249,13 @@ impl Analysis<'_> {
         let axis = |size: Option<i128>| Asked::Within(size.map_or(NARROW, |n| Span { low: -n, high: n - 1 }));
         match (&node.op, at) {
             (Op::Opaque(_), _) => return (self.verbatim)(id).map_or(Asked::Within(NARROW), |proto| self.asked_verbatim(id, at, proto)),
-            (Op::Gather(gather), 1) => return axis(self.size(node.inputs[0], gather.axis)),
+            (Op::Gather(gather), 1) => {
+                let size = self.size(node.inputs[0], gather.axis);
+                // Positions of angles, which the runtime does not count from the end.
+                let rotates = |(user, _): (NodeId, u32)| matches!(self.graph.node(user).op, Op::RotaryEmbedding(_));
+                let positions = self.graph.users(ValueId { node: id, port: 0 }).any(rotates);
+                return if positions { Asked::Within(size.map_or(NARROW, |n| Span { low: 0, high: n - 1 })) } else { axis(size) };
+            }
             (Op::GatherElements(gather), 1) => return axis(self.size(node.inputs[0], gather.axis)),
             (Op::GatherND(gather), 1) => {
                 let first = usize::try_from(gather.batch_dims).unwrap_or(0);
@@ -508,6 +514,11 @@ mod tests {
             output Gather(x, c, axis=0) as y, k as z, Shape(s, start=0, end=1) as n, opaque:Resize(x, s) -> f32[?] as r }";
         let unknown = unknown.replace("opaque:Resize(x, s) -> f32[?] as r", "opaque:Expand(x, s) -> f32[4,3] as r");
         assert_eq!(found(&unknown), ["i 0..1", "j 0..1", "s 0..1"]);
+        // Positions of angles count from the front.
+        let rotated = "graph (x: f32[1,2,8], c: f32[9,2], i: i64[1,2]) {
+            a = Gather(c, i, axis=0)
+            output RotaryEmbedding(x, a, a, interleaved=false, rotary_embedding_dim=4, num_heads=2) as y }";
+        assert_eq!(found(rotated), ["i 0..8"]);
         // Past a comparison, no range matters.
         let masked = "graph (t: f32[9,4], i: i64[3]) { const z: i64[] = 0
             output Gather(t, Where(Equal(i, z), i, z), axis=0) as y, opaque:CumSum(Cast(Equal(i, z), to=i64)) -> i64[3] as s }";

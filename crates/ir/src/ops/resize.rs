@@ -32,12 +32,12 @@ operator! {
     /// Positions and weights are computed in single precision, as ONNX Runtime does.
     pub struct Resize {
         /// The axes, ascending.
-        pub axes: Vec<i64>,
+        pub axes: Box<[i64]>,
         /// The result's sizes along them, ≥ 1; empty if `scales` says them.
-        pub sizes: Vec<i64>,
+        pub sizes: Box<[i64]>,
         /// Factors along them, single-precision numbers above 0, of which the result's sizes are the
         /// products, rounded down; empty if `sizes` says them.
-        pub scales: Vec<Float>,
+        pub scales: Box<[Float]>,
         /// `stretch`; or `not_larger` or `not_smaller`: all axes by the least or the greatest of the
         /// factors that `sizes` asks for.
         pub keep_aspect_ratio_policy: String,
@@ -54,7 +54,7 @@ operator! {
         /// Smooths what is made smaller.
         pub antialias: bool,
         /// Starts, then ends, of what `tf_crop_and_resize` reads along the axes; otherwise empty.
-        pub roi: Vec<Float>,
+        pub roi: Box<[Float]>,
         /// The number outside of it.
         pub extrapolation_value: Float,
     }
@@ -146,7 +146,7 @@ impl Operator for Resize {
         // Only the axes that are resampled, where the opset allows it.
         let listed = version >= 18;
         if listed {
-            spelling = spelling.with("axes", Attr::Ints(self.axes.clone()));
+            spelling = spelling.with("axes", Attr::Ints(self.axes.to_vec()));
         }
         let everywhere = |own: &[Float], rest: f64| -> Vec<f64> {
             let along = |axis: usize| self.place(axis).map_or(rest, |at| own[at].0);
@@ -448,7 +448,7 @@ pub(crate) fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
     let sizes = sizes.as_deref().map(|sizes| known(sizes).ok_or_else(|| opaque("to sizes computed at run time"))).transpose()?;
     let op = Resize {
         axes: resized.iter().map(|(axis, _)| *axis).collect(),
-        sizes: sizes.unwrap_or_default(),
+        sizes: sizes.unwrap_or_default().into(),
         scales: scales.iter().flat_map(|scales| resized.iter().map(|(_, at)| Float(scales[*at]))).collect(),
         keep_aspect_ratio_policy: policy,
         nearest_mode: if mode == "nearest" { nearest_mode } else { "floor".into() },
@@ -460,7 +460,7 @@ pub(crate) fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
             let bounds = |from: usize| resized.iter().map(move |(_, at)| from + at);
             bounds(0).chain(bounds(listed.len())).map(|at| Float(roi[at])).collect()
         } else {
-            Vec::new()
+            Box::default()
         },
         coordinate_transformation_mode: coordinates,
         extrapolation_value: Float(if cropped { extrapolation_value } else { 0.0 }),
