@@ -156,6 +156,106 @@ fn root_mean_squares() {
     assert!(norm(1).spell(&[f32s(&[2, 4]), f32s(&[4])], &[f32s(&[2, 4])], 22).is_err());
 }
 
+fn top_k(axis: i64, k: i64, largest: bool) -> Op {
+    op("top-k", &[("axis", Attr::Int(axis)), ("k", Attr::Int(k)), ("largest", Attr::Bool(largest))])
+}
+
+#[test]
+fn extreme_elements_in_order() {
+    let x = [3.0, 1.0, 3.0, 2.0, 5.0, 3.0];
+    let found = |axis, k, largest, shape: &[i64], data: &[f64]| {
+        let sizes: Vec<usize> = shape.iter().map(|size| *size as usize).collect();
+        eval(&top_k(axis, k, largest), &[f32s(shape)], &[reals(&sizes, data)], &Bindings::new())
+    };
+    // As ONNX Runtime finds them; of equal elements the first comes first.
+    for (axis, k, largest, shape, sizes, values, indices) in [
+        (0, 3, true, vec![6], vec![3], vec![5.0, 3.0, 3.0], vec![4, 0, 2]),
+        (0, 6, false, vec![6], vec![6], vec![1.0, 2.0, 3.0, 3.0, 3.0, 5.0], vec![1, 3, 0, 2, 5, 4]),
+        (0, 0, true, vec![6], vec![0], vec![], vec![]),
+        (1, 2, true, vec![2, 3], vec![2, 2], vec![3.0, 3.0, 5.0, 3.0], vec![0, 2, 1, 2]),
+        (0, 1, false, vec![2, 3], vec![1, 3], vec![2.0, 1.0, 3.0], vec![1, 0, 0]),
+        (1, 2, false, vec![1, 3, 2], vec![1, 2, 2], vec![3.0, 1.0, 3.0, 2.0], vec![0, 0, 1, 1]),
+        (0, 1, true, vec![1, 1, 6], vec![1, 1, 6], x.to_vec(), vec![0; 6]),
+    ] {
+        assert_eq!(found(axis, k, largest, &shape, &x).unwrap(), [reals(&sizes, &values), ints(&sizes, &indices)], "{axis} {k} {largest}");
+    }
+    assert_eq!(found(1, 2, true, &[0, 3], &[]).unwrap(), [reals(&[0, 2], &[]), ints(&[0, 2], &[])]);
+    assert_eq!(found(0, 3, true, &[3], &[-0.0, 0.0, -0.0]).unwrap()[1], ints(&[3], &[0, 1, 2]));
+    assert!(found(0, 2, true, &[3], &[1.0, f64::NAN, 2.0]).is_err());
+    // Integers are compared as their type is: -1 is the largest unsigned one.
+    let wide = [ints(&[3], &[1, -1, i64::MAX])];
+    for (dtype, first) in [(DType::I64, 2), (DType::U64, 1)] {
+        let results = eval(&top_k(0, 1, true), &[of(dtype, &[3])], &wide, &Bindings::new()).unwrap();
+        assert_eq!(results[1], ints(&[1], &[first]), "{dtype}");
+    }
+    let by_sorting = |data: &[f64]| {
+        let mut order: Vec<i64> = (0..data.len() as i64).collect();
+        order.sort_by(|a, b| data[*b as usize].total_cmp(&data[*a as usize]));
+        order
+    };
+    let mut random = Random::new(3);
+    for _ in 0..50 {
+        let size = 1 + random.below(40);
+        let data: Vec<f64> = (0..size).map(|_| random.below(9) as f64).collect();
+        let k = random.below(size + 1);
+        let indices = found(0, k as i64, true, &[size as i64], &data).unwrap().remove(1);
+        assert_eq!(indices, ints(&[k], &by_sorting(&data)[..k]), "{data:?}");
+    }
+}
+
+#[test]
+fn types_of_extreme_elements() {
+    let open = TensorType::new(DType::F32, [Dim::symbol("N"), Dim::from(4)]);
+    let types = top_k(1, 3, true).infer(std::slice::from_ref(&open)).unwrap();
+    let shape = [Dim::symbol("N"), Dim::from(3)];
+    assert_eq!(types, [TensorType::new(DType::F32, shape.clone()), TensorType::new(DType::I64, shape)]);
+    assert!(matches!(top_k(0, 3, true).infer(&[open.clone()]), Err(TypeError::Undecided { types, .. }) if types.len() == 2));
+    for (op, operand) in [
+        (top_k(1, 5, true), open.clone()),
+        (top_k(2, 1, true), open.clone()),
+        (top_k(0, -1, true), open),
+        (top_k(0, 1, true), of(DType::Bool, &[3])),
+        (top_k(0, 1, true), f32s(&[])),
+    ] {
+        assert!(matches!(op.infer(&[operand]), Err(TypeError::Invalid(_))), "{op:?}");
+    }
+}
+
+#[test]
+fn a_number_of_elements_is_an_attribute_or_a_constant() {
+    let number = |k: &[i64], shape: &[i64]| {
+        let value = Const::from_i64(DType::I64, shape, k);
+        OnnxInput { ty: Some(of(DType::I64, shape)), value, dims: None }
+    };
+    let node = |version, attrs: &[(&str, i64)], k: Option<OnnxInput>| OnnxNode {
+        op_type: "TopK".into(),
+        domain: String::new(),
+        version,
+        attrs: attrs.iter().map(|(name, value)| (name.to_string(), Attr::Int(*value))).collect(),
+        inputs: [Some(OnnxInput { ty: Some(f32s(&[2, 4])), value: None, dims: None })].into_iter().chain([k]).collect(),
+        outputs: vec![true; 2],
+    };
+    let read = |node: &OnnxNode| import(node).map(|(op, operands)| (op, operands.len()));
+    assert_eq!(read(&node(9, &[("k", 3)], None)), Ok((top_k(1, 3, true), 1)));
+    assert_eq!(read(&node(10, &[("axis", -2)], Some(number(&[2], &[1])))), Ok((top_k(0, 2, true), 1)));
+    assert_eq!(read(&node(11, &[("largest", 0)], Some(number(&[2], &[1])))), Ok((top_k(1, 2, false), 1)));
+    // The order of one element is known.
+    assert_eq!(read(&node(11, &[("sorted", 0)], Some(number(&[1], &[1])))), Ok((top_k(1, 1, true), 1)));
+    let computed = OnnxInput { ty: Some(of(DType::I64, &[1])), value: None, dims: None };
+    for opaque in [
+        node(9, &[], None),
+        node(11, &[], None),
+        node(11, &[], Some(computed)),
+        node(11, &[], Some(number(&[5], &[1]))),
+        node(11, &[], Some(number(&[1, 1], &[2]))),
+        node(11, &[("sorted", 0)], Some(number(&[2], &[1]))),
+        node(11, &[("largest", 2)], Some(number(&[2], &[1]))),
+        node(11, &[("axis", 2)], Some(number(&[2], &[1]))),
+    ] {
+        assert!(read(&opaque).is_err(), "{opaque:?}");
+    }
+}
+
 #[test]
 fn round_trips_at_every_version() {
     let since = |first: i64| (first..=21).collect::<Vec<i64>>();
@@ -168,6 +268,9 @@ fn round_trips_at_every_version() {
         (gather_elements(1), vec![f32s(&[2, 3]), of(DType::I64, &[2, 5])], since(11)),
         (op("gather-nd", &[("batch_dims", Attr::Int(0))]), vec![f32s(&[2, 3]), of(DType::I64, &[5, 2])], since(11)),
         (op("gather-nd", &[("batch_dims", Attr::Int(1))]), vec![f32s(&[2, 3]), of(DType::I64, &[2, 1])], since(12)),
+        (top_k(1, 2, true), vec![f32s(&[2, 3])], since(7)),
+        (top_k(0, 2, false), vec![f32s(&[2, 3])], since(11)),
+        (top_k(0, 2, true), vec![of(DType::I32, &[2, 3])], since(11)),
         (op("scatter-nd", &[]), vec![f32s(&[2, 3]), of(DType::I64, &[5, 2]), f32s(&[5])], since(11)),
     ] {
         assert_eq!(round_trip(&op, &inputs), versions, "{op:?}");

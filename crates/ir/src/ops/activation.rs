@@ -28,13 +28,12 @@ pointwise! {
     LeakyRelu {
         /// Slope below 0.
         alpha = 0.01
-    }, LEAKY, Elementwise, 2.0, |op, x| if negative(x)? { x.mul(&S::from_f64(op.alpha.0)) } else { x.clone() };
+    }, LEAKY, Elementwise, 2.0, |op, x| leaky(x, op.alpha.0)?;
     /// `x` if `x ≥ 0`, else `alpha * (exp(x) - 1)`.
     Elu {
         /// Scale below 0.
         alpha = 1.0
-    }, FLOATS_BF22, Transcendental, 10.0,
-        |op, x| if negative(x)? { S::from_f64(op.alpha.0).mul(&x.apply(Function::Exp)?.sub(&S::one())) } else { x.clone() };
+    }, FLOATS_BF22, Transcendental, 10.0, |op, x| elu(x, op.alpha.0)?;
     /// `gamma * x` if `x > 0`, else `gamma * alpha * (exp(x) - 1)`.
     Selu {
         /// Scale below 0.
@@ -42,8 +41,7 @@ pointwise! {
         /// Scale everywhere.
         gamma = 1.050_701
     }, FLOATS_BF22, Transcendental, 12.0, |op, x| {
-        let bent = if negative(x)? { S::from_f64(op.alpha.0).mul(&x.apply(Function::Exp)?.sub(&S::one())) } else { x.clone() };
-        S::from_f64(op.gamma.0).mul(&bent)
+        S::from_f64(op.gamma.0).mul(&elu(x, op.alpha.0)?)
     };
     /// `x` if `x ≥ 0`, else `alpha * (exp(x / alpha) - 1)`.
     Celu {
@@ -69,8 +67,7 @@ pointwise! {
         alpha = 0.2,
         /// Offset.
         beta = 0.5
-    }, FLOATS_BF22, Elementwise, 4.0,
-        |op, x| clamp(&x.mul(&S::from_f64(op.alpha.0)).add(&S::from_f64(op.beta.0)), &S::zero(), &S::one())?;
+    }, FLOATS_BF22, Elementwise, 4.0, |op, x| hard_sigmoid(x, op.alpha.0, op.beta.0)?;
     /// `x * clamp(x / 6 + 1/2, 0, 1)`.
     HardSwish {}, HARD_SWISH, Elementwise, 5.0, |_op, x| {
         x.mul(&clamp(&x.div(&S::from_f64(6.0))?.add(&S::from_f64(0.5)), &S::zero(), &S::one())?)
@@ -78,7 +75,7 @@ pointwise! {
     /// `log(1 + exp(x))`.
     Softplus {}, FLOATS_BF22, Transcendental, 18.0, |_op, x| softplus(x)?;
     /// `x / (1 + |x|)`.
-    Softsign {}, FLOATS_BF22, Elementwise, 3.0, |_op, x| x.div(&S::one().add(&x.apply(Function::Abs)?))?;
+    Softsign {}, FLOATS_BF22, Elementwise, 3.0, |_op, x| softsign(x)?;
     /// `x * tanh(softplus(x))`.
     Mish {}, MISH, Transcendental, 30.0, |_op, x| x.mul(&softplus(x)?.apply(Function::Tanh)?);
 }
@@ -99,4 +96,24 @@ pub(crate) fn softplus<S: Scalar>(x: &S) -> Result<S, Unsupported> {
         Ok(Some(Ordering::Greater)) => Ok(x.add(&log1p_exp(&x.neg())?)),
         _ => log1p_exp(x),
     }
+}
+
+/// `x` if `x ≥ 0`, else `alpha * x`.
+pub(crate) fn leaky<S: Scalar>(x: &S, alpha: f64) -> Result<S, Unsupported> {
+    Ok(if negative(x)? { x.mul(&S::from_f64(alpha)) } else { x.clone() })
+}
+
+/// `x` if `x ≥ 0`, else `alpha * (exp(x) - 1)`.
+pub(crate) fn elu<S: Scalar>(x: &S, alpha: f64) -> Result<S, Unsupported> {
+    Ok(if negative(x)? { S::from_f64(alpha).mul(&x.apply(Function::Exp)?.sub(&S::one())) } else { x.clone() })
+}
+
+/// `alpha * x + beta`, clamped between 0 and 1.
+pub(crate) fn hard_sigmoid<S: Scalar>(x: &S, alpha: f64, beta: f64) -> Result<S, Unsupported> {
+    clamp(&x.mul(&S::from_f64(alpha)).add(&S::from_f64(beta)), &S::zero(), &S::one())
+}
+
+/// `x / (1 + |x|)`.
+pub(crate) fn softsign<S: Scalar>(x: &S) -> Result<S, Unsupported> {
+    x.div(&S::one().add(&x.apply(Function::Abs)?))
 }

@@ -40,6 +40,7 @@ pub mod slice;
 pub mod split;
 pub mod squeeze;
 pub mod tile;
+pub mod top_k;
 pub mod transpose;
 pub mod trilu;
 pub mod unsqueeze;
@@ -57,6 +58,7 @@ pub mod einsum;
 pub mod gemm;
 pub mod global_pool;
 pub mod group_norm;
+pub mod gru;
 pub mod instance_norm;
 pub mod layer_norm;
 pub mod lrn;
@@ -70,6 +72,13 @@ pub mod resample;
 pub mod resize;
 pub mod rms_norm;
 pub mod rotary_embedding;
+pub mod lstm;
+pub mod max_pool;
+pub(crate) mod moments;
+pub(crate) mod operands;
+pub(crate) mod recurrent;
+pub mod rms_norm;
+pub mod rnn;
 pub(crate) mod strided;
 pub mod upsample;
 pub(crate) mod window;
@@ -208,4 +217,8 @@ crate::operators! {
     resize::Resize,
     rotary_embedding::RotaryEmbedding,
     attention::MultiHeadAttention,
+    top_k::TopK,
+    rnn::RNN,
+    gru::GRU,
+    lstm::LSTM,
 }
