@@ -123,6 +123,12 @@ mod tests {
         assert_eq!(of(10), Arithmetic { flops: 2.0 * 2.0 * 10.0 * 64.0 * 32.0, uncounted: 0 });
         assert_eq!(of(20).flops, 2.0 * of(10).flops);
         assert_eq!(Arithmetic::of(&products, &Bindings::default()), Arithmetic { flops: 0.0, uncounted: 2 });
+        // A recurrent layer multiplies each element, and the state before it.
+        let layer = "direction=\"forward\", activations=[\"Tanh\"], alphas=[], betas=[], optional=[]";
+        let recurrent =
+            format!("const w: f32[1,3,64] const r: f32[1,3,3] t = Unsqueeze(x, axes=[1]) y, h = RNN(t, w, r, {layer}) output y");
+        assert_eq!(Arithmetic::of(&graph(&recurrent), &at(10)).flops, 2.0 * 10.0 * 3.0 * (64.0 + 3.0));
+        assert_eq!(Arithmetic::of(&graph(&recurrent), &Bindings::default()).uncounted, 1);
         // What is computed ahead of time costs nothing in a run.
         let folded = graph("const w: f32[64,32] const v: f32[32,64] m = MatMul(w, v) y = MatMul(x, m) output y");
         assert_eq!(Arithmetic::of(&folded, &at(1)).flops, 2.0 * 64.0 * 64.0);

@@ -31,5 +31,6 @@ impl Workload {
 
 /// Whether operators of this kind are products.
 pub(crate) fn is_product(kind: OpKind) -> bool {
-    matches!(kind, OpKind::Conv | OpKind::ConvTranspose | OpKind::MatMul | OpKind::Gemm | OpKind::Einsum)
+    use OpKind::{Conv, ConvTranspose, Einsum, GRU, Gemm, LSTM, MatMul, RNN};
+    matches!(kind, Conv | ConvTranspose | MatMul | Gemm | Einsum | RNN | GRU | LSTM)
 }

@@ -1,5 +1,5 @@
-//! Recurrent operators: values computed apart, by the text of the standard, and compared with those of
-//! ONNX Runtime; directions and lengths; types; ONNX round trips; what stays opaque.
+//! Recurrent operators: values computed apart, by the text of the standard, and compared with those
+//! of ONNX Runtime; directions and lengths; types; ONNX round trips; what stays opaque.
 
 mod common;
 

@@ -41,9 +41,9 @@ fn results_of_undefined_operators_have_types() {
     check(node("TopK", "x,k", "v,i"), vec![value("x", "N,9"), i("k", "K")], &["f32[N,v_d1]", "i64[N,i_d1]"]);
     check(node("GridSample", "x,g", "y"), vec![value("x", "N,3,H,W"), value("g", "N,5,6,2")], &["f32[N,3,5,6]"]);
     check(
-        with(node("LSTM", "x,w,r", "y,h,c"), int("hidden_size", 7)),
-        vec![value("x", "S,B,4"), value("w", "1,28,4"), value("r", "1,28,7")],
-        &["f32[S,1,B,7]", "f32[1,B,7]", "f32[1,B,7]"],
+        with(with(node("LSTM", "x,w,r", "y,h,c"), int("hidden_size", 7)), int("layout", 1)),
+        vec![value("x", "B,S,4"), value("w", "1,28,4"), value("r", "1,28,7")],
+        &["f32[B,S,1,7]", "f32[B,1,7]", "f32[B,1,7]"],
     );
     let attention = vec![value("q", "B,3,S,8"), value("k", "B,3,T,8"), value("v", "B,3,T,10")];
     check(node("Attention", "q,k,v", "y"), attention, &["f32[B,3,S,10]"]);

@@ -104,8 +104,8 @@ impl Leading<'_> {
             (Resize, [true]) => true,
             (
                 Softmax | LogSoftmax | ReduceSum | ReduceMean | ReduceMax | ReduceMin | ReduceProd | ReduceL1 | ReduceL2 | ReduceLogSum
-                | ReduceLogSumExp | ReduceSumSquare | CumSum | ArgMax | ArgMin | Identity | Dropout | Split | Slice | Transpose | Reshape
-                | Squeeze | Unsqueeze | Tile | Pad,
+                | ReduceLogSumExp | ReduceSumSquare | CumSum | TopK | ArgMax | ArgMin | Identity | Dropout | Split | Slice | Transpose
+                | Reshape | Squeeze | Unsqueeze | Tile | Pad,
                 [true],
             ) => true,
             (Expand, [along]) => *along || ranks[0] < rank,

@@ -247,6 +247,8 @@ impl Analysis<'_> {
         use OpKind::*;
         let node = self.graph.node(id);
         let axis = |size: Option<i128>| Asked::Within(size.map_or(NARROW, |n| Span { low: -n, high: n - 1 }));
+        // The only integers of recurrent operators.
+        let lengths = |size: Option<i128>| Asked::Within(Span { low: 1, high: size.map_or(1, |n| n.max(1)) });
         match (&node.op, at) {
             (Op::Opaque(_), _) => return (self.verbatim)(id).map_or(Asked::Within(NARROW), |proto| self.asked_verbatim(id, at, proto)),
             (Op::Gather(gather), 1) => {
@@ -263,6 +265,7 @@ impl Analysis<'_> {
             }
             (Op::ScatterND(_), 1) => return axis(self.chosen(node, 0)),
             (Op::OneHot(one_hot), 0) => return axis(Some(one_hot.depth.into())),
+            (Op::RNN(_) | Op::GRU(_) | Op::LSTM(_), _) => return lengths(self.size(node.inputs[0], 0)),
             _ => {}
         }
         match (node.op.kind(), at) {
@@ -273,7 +276,7 @@ impl Analysis<'_> {
             (Pow | BitShift | Gather | GatherElements | GatherND, 0)
             | (OneHot, 1)
             | (ScatterND, 0 | 2)
-            | (Trilu | CumSum, _)
+            | (Trilu | CumSum | TopK, _)
             | (DequantizeLinear | QuantizeLinear | MatMulInteger | ConvInteger | QLinearMatMul | QLinearConv, _) => Asked::Anything,
             (Add | Sub | Mul | Sum | Max | Min | Mean | Equal | Greater | GreaterOrEqual | Less | LessOrEqual | Where, _) => {
                 Asked::Anything
@@ -321,6 +324,10 @@ impl Analysis<'_> {
                 let size = axes.and_then(|axes| smallest(&mut axes.into_iter()));
                 Asked::Within(size.map_or(NARROW, |n| Span { low: -n, high: n }))
             }
+            ("RNN" | "GRU" | "LSTM", 4) => {
+                let longest = self.size(data, i64::from(number("layout") == 1));
+                Asked::Within(Span { low: 1, high: longest.map_or(1, |n| n.max(1)) })
+            }
             ("Slice", 4) => Asked::Within(Span { low: 1, high: 2 }),
             ("GatherElements" | "ScatterElements" | "Scatter" | "GatherND" | "ScatterND" | "Slice" | "CumSum" | "TopK" | "Unique", 0)
             | ("NonZero" | "Trilu" | "Reshape" | "Expand" | "Tile", 0)
@@ -364,6 +371,11 @@ impl Analysis<'_> {
                 let sizes = ty.shape.iter().map(|d| d.eval(self.bindings)).collect::<Option<Vec<_>>>()?;
                 Some(Span { low: 0, high: sizes.into_iter().max().map_or(0, |n| i128::from(n) - 1).max(0) })
             }
+            Op::TopK(top) if value.port == 1 => {
+                let ty = self.graph.ty(*node.inputs.first()?)?;
+                let size = ty.shape.get(usize::try_from(top.axis).ok()?)?.eval(self.bindings)?;
+                Some(Span { low: 0, high: (i128::from(size) - 1).max(0) })
+            }
             op => match op.kind() {
                 Add => at(0)?.corners(at(1)?, |x, y| x + y),
                 Sub => at(0)?.corners(at(1)?, |x, y| x - y),
@@ -383,7 +395,7 @@ impl Analysis<'_> {
                 Concat => fold(Span::join),
                 Where => at(1).zip(at(2)).map(|(x, y)| x.join(y)),
                 Cast | Identity | Dropout | Split | Slice | Transpose | Reshape | Flatten | Squeeze | Unsqueeze | Expand | Tile
-                | Gather | ReduceMax | ReduceMin | MaxPool => at(0),
+                | Gather | ReduceMax | ReduceMin | MaxPool | TopK => at(0),
                 _ => None,
             },
         };
@@ -504,6 +516,27 @@ mod tests {
         let shown: Vec<String> = found.iter().map(|(name, r)| format!("{name} {}..{}", r.low, r.high)).collect();
         // `k` also goes to an operator that is unknown here.
         assert_eq!(shown, ["e -5..5", "i -7..6", "j -5..4", "k 0..1", "p 1..2", "s -5..5"]);
+    }
+
+    #[test]
+    fn sequences_have_elements_and_no_more_than_the_tensor() {
+        let layer = |op: &str, length: &str| {
+            format!(
+                "graph (x: f32[{length},3,2], n: i32[3]) {{ const w: f32[1,4,2] = 1 const r: f32[1,4,1] = 1
+                output {op}(x, w, r, n, direction=\"forward\", activations=[\"Sigmoid\", \"Tanh\", \"Tanh\"], alphas=[], betas=[],
+                    optional=[\"sequence_lens\"], input_forget=false) as y }}"
+            )
+        };
+        assert_eq!(found(&layer("LSTM", "7")), ["n 1..7"]);
+        assert_eq!(found(&layer("LSTM", "N")), ["n 1..8"]);
+        assert_eq!(found(&layer("LSTM", "M")), ["n 1..1"]);
+        let opaque = "graph (x: f32[7,3,2], n: i32[3]) { const w: f32[1,4,2] = 1 output opaque:LSTM(x, w, w, _, n) -> f32[7,1,3,1] as y }";
+        let opaque = text::parse(opaque).unwrap_or_else(|e| panic!("{e}"));
+        let inputs = ["x", "w", "r", "", "n"].map(String::from).to_vec();
+        let proto = NodeProto { op_type: Some("LSTM".into()), input: inputs, ..NodeProto::default() };
+        assert_eq!(ranges(&opaque, &Bindings::new(), &|_| Some(&proto))["n"], IntRange { low: 1, high: 7, index: true });
+        let ranked = "graph (t: f32[9,4], i: i64[3,5]) { p, q = TopK(i, axis=1, k=2, largest=true) output Gather(t, q, axis=0) as y, p }";
+        assert_eq!(found(ranked), ["i -9223372036854775808..9223372036854775807 data"]);
     }
 
     #[test]

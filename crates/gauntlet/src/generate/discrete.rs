@@ -178,6 +178,55 @@ pub fn finite(d: &mut Draft) -> Option<Val> {
 /// The position of an extreme, among values that are far apart or exact.
 pub fn arg_extreme(d: &mut Draft) -> Option<Val> {
     let op = d.random.pick(&["ArgMax", "ArgMin"]);
+    let (apart, axis) = apart(d)?;
+    let size = apart.dims[axis].known()?;
+    let keep = d.random.once_in(2);
+    let negative = d.opset >= 11 && d.random.once_in(2);
+    let mut attributes = vec![int("axis", axis as i64 - if negative { apart.rank() as i64 } else { 0 }), int("keepdims", i64::from(keep))];
+    if d.opset >= 12 && d.random.once_in(3) {
+        attributes.push(int("select_last_index", 1));
+    }
+    let mut dims = apart.dims.clone();
+    if keep {
+        dims[axis] = Size::fixed(1);
+    } else {
+        dims.remove(axis);
+    }
+    Some(d.emit(op, &[&apart], attributes, DType::I64, dims, size as f64))
+}
+
+/// Several extremes along an axis, and where they are.
+pub fn extremes(d: &mut Draft) -> Option<Val> {
+    let (apart, axis) = apart(d)?;
+    let size = apart.dims[axis].known()?;
+    let k = d.random.int(1, size);
+    let negative = d.opset >= 11 && d.random.once_in(2);
+    let mut attributes = vec![int("axis", axis as i64 - if negative { apart.rank() as i64 } else { 0 })];
+    if d.opset >= 11 {
+        for name in ["largest", "sorted"] {
+            let value = if name == "sorted" { 1 } else { d.random.int(0, 1) };
+            attributes.extend(d.random.once_in(2).then(|| int(name, value)));
+        }
+    }
+    let mut operands = vec![apart.clone()];
+    if d.opset < 10 {
+        attributes.push(int("k", k));
+    } else {
+        operands.push(d.ints(&[k]));
+    }
+    let mut dims = apart.dims.clone();
+    dims[axis] = Size::fixed(k);
+    let values = Val { name: d.fresh(), dims: dims.clone(), constant: false, ..apart };
+    let indices = Val { name: d.fresh(), ty: DType::I64, dims, mag: size as f64, constant: false };
+    d.node("TopK", "", &operands.iter().collect::<Vec<_>>(), vec![values.name.clone(), indices.name.clone()], attributes);
+    let (kept, other) = if d.random.once_in(2) { (values, indices) } else { (indices, values) };
+    d.pool.push(other);
+    Some(kept)
+}
+
+/// A value, and an axis along which its elements are so far apart that rounding does not change
+/// their order.
+fn apart(d: &mut Draft) -> Option<(Val, usize)> {
     let x = d.choose(|v| v.ty.is_float() && v.rank() >= 1 && v.dims.iter().any(|s| s.known().is_some_and(|s| s > 1)))?;
     let x = if x.ty == d.real { d.tame(x) } else { return None };
     let axis = (0..x.rank()).find(|a| x.dims[*a].known().is_some_and(|s| s > 1))?;
@@ -189,20 +238,7 @@ pub fn arg_extreme(d: &mut Draft) -> Option<Val> {
     let half = d.scalar(0.5);
     let small = d.mul(&bounded, &half)?;
     let ramp = d.constant(x.ty, &dims, &ramp);
-    let apart = d.add(&small, &ramp)?;
-    let keep = d.random.once_in(2);
-    let negative = d.opset >= 11 && d.random.once_in(2);
-    let mut attributes = vec![int("axis", axis as i64 - if negative { x.rank() as i64 } else { 0 }), int("keepdims", i64::from(keep))];
-    if d.opset >= 12 && d.random.once_in(3) {
-        attributes.push(int("select_last_index", 1));
-    }
-    let mut dims = apart.dims.clone();
-    if keep {
-        dims[axis] = Size::fixed(1);
-    } else {
-        dims.remove(axis);
-    }
-    Some(d.emit(op, &[&apart], attributes, DType::I64, dims, size as f64))
+    Some((d.add(&small, &ramp)?, axis))
 }
 
 /// One-hot rows of integers, alone or times a matrix.

@@ -13,6 +13,7 @@ mod network;
 mod opaque;
 mod quantized;
 pub mod random;
+mod recurrent;
 mod size;
 
 use prost::Message;
@@ -88,6 +89,7 @@ const STEPS: &[(usize, Step)] = &[
     (1, discrete::rounding),
     (1, discrete::finite),
     (1, discrete::arg_extreme),
+    (1, discrete::extremes),
     (1, discrete::one_hot),
     (1, discrete::range),
     (1, discrete::filled),
@@ -103,6 +105,7 @@ const STEPS: &[(usize, Step)] = &[
     (1, layer::attention),
     (4, layer::matmul),
     (2, layer::gemm),
+    (2, recurrent::layer),
     (2, layer::einsum),
     (8, motif::activation),
     (6, motif::algebra),

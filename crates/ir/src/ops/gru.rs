@@ -13,13 +13,15 @@ const NEW: usize = 2;
 
 recurrent! {
     /// `x[length, batch, size], w[directions, 3 * hidden, size], r[directions, 3 * hidden, hidden]
-    /// (, B[directions, 6 * hidden]) (, sequence_lens[batch]) (, initial_h[directions, batch, hidden])`
-    /// → all states `[length, directions, batch, hidden]` and the last ones `[directions, batch, hidden]`.
+    /// (, B[directions, 6 * hidden]) (, sequence_lens[batch]) (, initial_h[directions, batch,
+    /// hidden])` → all states `[length, directions, batch, hidden]` and the last ones `[directions,
+    /// batch, hidden]`.
     ///
-    /// A state is `(1 - z) * g(w x + r (q * h) + B) + z * h`, where `h` is the state before, at first
-    /// `initial_h` or zeros, and both `z` and `q` are `f(w x + r h + B)`; their weights and those of the
-    /// new state are the three blocks of `w`, `r` and both halves of `B`. States past the end of a sequence
-    /// are zeros. A length is at least 1, and at most that of the tensor; others are an evaluation error.
+    /// A state is `(1 - z) * g(w x + r (q * h) + B) + z * h`, where `h` is the state before, at
+    /// first `initial_h` or zeros, and both `z` and `q` are `f(w x + r h + B)`; their weights and
+    /// those of the new state are the three blocks of `w`, `r` and both halves of `B`. States past
+    /// the end of a sequence are zeros. A length is at least 1, and at most that of the tensor;
+    /// others are an evaluation error.
     GRU, GRU_FAMILY, {
         /// `q` scales the product `r h` and its bias instead of `h`.
         linear_before_reset

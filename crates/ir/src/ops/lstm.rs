@@ -18,19 +18,20 @@ const NEW: usize = 3;
 
 recurrent! {
     /// `x[length, batch, size], w[directions, 4 * hidden, size], r[directions, 4 * hidden, hidden]
-    /// (, B[directions, 8 * hidden]) (, sequence_lens[batch]) (, initial_h[directions, batch, hidden])
-    /// (, initial_c[directions, batch, hidden]) (, P[directions, 3 * hidden])` → all states
-    /// `[length, directions, batch, hidden]`, the last ones, and the last cells, both
+    /// (, B[directions, 8 * hidden]) (, sequence_lens[batch]) (, initial_h[directions, batch,
+    /// hidden]) (, initial_c[directions, batch, hidden]) (, P[directions, 3 * hidden])` → all
+    /// states `[length, directions, batch, hidden]`, the last ones, and the last cells, both
     /// `[directions, batch, hidden]`.
     ///
-    /// With the state `h` and the cell `c` before, at first `initial_h` and `initial_c` or zeros, the cell
-    /// is `f * c + i * g(w x + r h + B)` and the state `o * h(cell)`, where `i`, `f` and `o` are
-    /// `f(w x + r h + B + P c)`, `o` with the new cell. Blocks of `w`, `r` and both halves of `B` are those
-    /// of `i`, `o`, `f` and the new cell; blocks of `P` those of `i`, `o` and `f`. Nothing bounds what `h`
-    /// is computed of. States past the end of a sequence are zeros. A length is at least 1, and at most
-    /// that of the tensor; others are an evaluation error.
+    /// With the state `h` and the cell `c` before, at first `initial_h` and `initial_c` or zeros,
+    /// the cell is `F * c + I * g(w x + r h + B)` and the state `O * e(cell)`, where `I`, `F` and
+    /// `O` are `f(w x + r h + B + P c)`, `O` with the new cell, and `f`, `g` and `e` are the
+    /// activations. Blocks of `w`, `r` and both halves of `B` are those of `I`, `O`, `F` and the
+    /// new cell; blocks of `P` those of `I`, `O` and `F`. Nothing bounds what `e` is computed of.
+    /// States past the end of a sequence are zeros. A length is at least 1, and at most that of the
+    /// tensor; others are an evaluation error.
     LSTM, LSTM_FAMILY, {
-        /// `f` is `1 - i`.
+        /// `F` is `1 - I`.
         input_forget
     }, |op, pass, places, state| {
         let before = [INPUT, OUTPUT, FORGET, NEW].map(|gate| pass.recurrent(gate, &state.hidden));

@@ -20,8 +20,8 @@ use crate::ty::TensorType;
 const TYPES: &[Since] = &[(1, Types::FLOATS), (11, Types::INTS), (24, Types::BF16)];
 
 operator! {
-    /// The `k` largest elements along an axis, the largest first, and their indices as `i64`. Of equal
-    /// elements, the one with the smallest index comes first.
+    /// The `k` largest elements along an axis, the largest first, and their indices as `i64`. Of
+    /// equal elements, the one with the smallest index comes first.
     ///
     /// Elements that are not numbers are an evaluation error.
     pub struct TopK {
@@ -114,7 +114,8 @@ impl Operator for TopK {
     }
 }
 
-/// The first `k` elements along `axis`, if those that are `before` others come first, and their indices.
+/// The first `k` elements along `axis`, if those that are `before` others come first, and their
+/// indices.
 fn search<T: Clone>(
     x: &Tensor<T>,
     axis: usize,

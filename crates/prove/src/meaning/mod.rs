@@ -10,6 +10,7 @@ mod normalization;
 mod pointwise;
 mod position;
 mod quantization;
+mod recurrent;
 mod reduction;
 mod resampling;
 mod table;
@@ -317,6 +318,7 @@ impl<'a> Meaning<'a> {
             Meaning::normalization,
             Meaning::position,
             Meaning::quantization,
+            Meaning::recurrent,
         ];
         for kind in kinds {
             if let Some(sum) = kind(self, value, index)? {

@@ -54,8 +54,8 @@ fn known(name: &str) -> Result<&'static Known, String> {
     TABLE.iter().find(|known| known.name == name).ok_or_else(|| format!("the activation {name} is not defined here"))
 }
 
-/// The parameters `alpha`, or `beta`, of all of these activations that have one, in order: those given,
-/// and defaults for the last ones. `at` is 0 for `alpha` and 1 for `beta`.
+/// The parameters `alpha`, or `beta`, of all of these activations that have one, in order: those
+/// given, and defaults for the last ones. `at` is 0 for `alpha` and 1 for `beta`.
 pub(crate) fn completed(names: &[String], given: &[Float], at: usize) -> Result<Vec<Float>, String> {
     let mut given = given.iter();
     let mut all = Vec::new();
@@ -65,6 +65,11 @@ pub(crate) fn completed(names: &[String], given: &[Float], at: usize) -> Result<
         all.push(value.ok_or_else(|| format!("a parameter of the activation {name} is not given"))?);
     }
     given.next().map_or(Ok(all), |_| Err(TOO_MANY.into()))
+}
+
+/// How many of these activations have `alpha`, if `at` is 0, or `beta`, if it is 1.
+pub(crate) fn count(names: &[String], at: usize) -> usize {
+    names.iter().filter(|name| known(name).is_ok_and(|known| known.defaults.len() > at)).count()
 }
 
 /// The activations of these names, whose parameters are all given.

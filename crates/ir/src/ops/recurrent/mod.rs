@@ -1,4 +1,5 @@
-//! Shared by the recurrent operators: attributes, optional operands, types, ONNX mapping, cost features.
+//! Shared by the recurrent operators: attributes, optional operands, types, ONNX mapping, cost
+//! features.
 
 mod curve;
 mod pass;
@@ -14,7 +15,7 @@ use crate::op::{Kernel, Work};
 use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::enforced_sizes;
 use crate::ty::TensorType;
-use curve::{Curve, completed, curves};
+use curve::{Curve, completed, count, curves};
 
 /// Element types by opset. Before opset 7, an attribute said whether there is a first result.
 const TYPES: &[Since] = &[(7, Types::FLOATS), (22, Types::BF16)];
@@ -26,16 +27,16 @@ pub(crate) const HIDDEN: &str = "initial_h";
 pub(crate) const CELL: &str = "initial_c";
 pub(crate) const PEEPHOLES: &str = "P";
 
-/// Declares a recurrent operator: its name, its family, a flag that others do not have, and what one
-/// step does to the states of all sequences.
+/// Declares a recurrent operator: its name, its family, a flag that others do not have, and what
+/// one step does to the states of all sequences.
 macro_rules! recurrent {
     ($(#[$doc:meta])* $name:ident, $family:expr, { $($(#[$fdoc:meta])* $flag:ident)? },
         |$op:pat_param, $pass:ident, $places:ident, $state:ident| $step:expr) => {
         $crate::operator! {
             $(#[$doc])*
             pub struct $name {
-                /// `"forward"`, `"reverse"` (from the last element of each sequence to the first), or
-                /// `"bidirectional"`.
+                /// `"forward"`, `"reverse"` (from the last element of each sequence to the first),
+                /// or `"bidirectional"`.
                 pub direction: String,
                 /// The activations of the first direction, then those of the second.
                 pub activations: Vec<String>,
@@ -43,15 +44,24 @@ macro_rules! recurrent {
                 pub alphas: Vec<$crate::Float>,
                 /// `beta` of all activations that have it, in order.
                 pub betas: Vec<$crate::Float>,
-                /// Bound on the magnitude of what the activations of gates are computed of, above 0.
+                /// Bound on the magnitude of what the activations of gates are computed of, above
+                /// 0.
                 pub clip: Option<$crate::Float>,
-                /// Which of the optional operands follow the first three, by their names in ONNX, in order.
+                /// Which of the optional operands follow the first three, by their names in ONNX,
+                /// in order.
                 pub optional: Vec<String>,
                 $($(#[$fdoc])* pub $flag: bool)?
             }
         }
 
         impl $name {
+            /// The operator that computes direction number `number` of this one alone; `None` if
+            /// there is no such direction.
+            pub fn single(&self, number: usize) -> Option<$name> {
+                let $crate::ops::recurrent::Read { direction, activations, alphas, betas, clip, optional, .. } = self.layer().single(number)?;
+                Some($name { direction, activations, alphas, betas, clip, optional, ..self.clone() })
+            }
+
             fn layer(&self) -> $crate::ops::recurrent::Layer<'_> {
                 $crate::ops::recurrent::Layer {
                     family: $family,
@@ -208,6 +218,24 @@ impl Layer<'_> {
         undecided.map_or(Ok(types.clone()), |error| Err(error.with_types(types)))
     }
 
+    /// The attributes of one direction alone.
+    pub(crate) fn single(&self, number: usize) -> Option<Read> {
+        let backward = *self.directions().ok()?.get(number)?;
+        let each = self.family.activations.len();
+        let (before, rest) = self.activations.split_at_checked(number * each)?;
+        let activations = rest.get(..each)?;
+        let part = |list: &[Float], at: usize| Some(list.get(count(before, at)..)?.get(..count(activations, at))?.to_vec());
+        Some(Read {
+            direction: if backward { "reverse" } else { "forward" }.to_string(),
+            activations: activations.to_vec(),
+            alphas: part(self.alphas, 0)?,
+            betas: part(self.betas, 1)?,
+            clip: self.clip,
+            optional: self.optional.to_vec(),
+            slots: Vec::new(),
+        })
+    }
+
     /// The ONNX spelling; `flags` are those that not all recurrent operators have.
     pub(crate) fn spelling(&self, inputs: &[TensorType], version: i64, flags: &[(&'static str, bool)]) -> Result<OnnxSpelling, NoSpelling> {
         let name = self.family.name;
@@ -234,7 +262,7 @@ impl Layer<'_> {
     }
 }
 
-/// The attributes that all recurrent operators have, as read from a node.
+/// The attributes that all recurrent operators have, as read from a node or made for one.
 pub(crate) struct Read {
     pub(crate) direction: String,
     pub(crate) activations: Vec<String>,
@@ -320,8 +348,8 @@ fn whole(node: &OnnxNode, at: usize) -> Result<bool, Opaque> {
     Ok(length.is_some_and(|length| lengths.iter().all(|n| *n == length)))
 }
 
-/// Products of each element, and of the state before it, with the weights. The state's weights are read
-/// again at each step, as 32-bit numbers.
+/// Products of each element, and of the state before it, with the weights. The state's weights are
+/// read again at each step, as 32-bit numbers.
 pub(crate) fn work(inputs: &[Vec<usize>]) -> Work {
     let product = |at: usize| inputs.get(at).map_or(0.0, |shape| shape.iter().map(|size| *size as f64).product::<f64>());
     let size = |axis: usize| inputs.first().and_then(|x| x.get(axis)).map_or(0.0, |size| *size as f64);

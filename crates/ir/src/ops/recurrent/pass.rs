@@ -14,7 +14,8 @@ use crate::ty::TensorType;
 
 /// One direction: what does not depend on the states.
 pub(crate) struct Pass<'a, S> {
-    /// For each gate, products of all elements with its weights, and its bias: `[length * batch, hidden]`.
+    /// For each gate, products of all elements with its weights, and its bias: `[length * batch,
+    /// hidden]`.
     inputs: Vec<Vec<S>>,
     /// For each gate, the weights of the state before: `[hidden, hidden]`, by rows of that state.
     weights: Vec<Vec<S>>,
@@ -52,7 +53,8 @@ impl<S: Scalar> Pass<'_, S> {
         &self.inputs[gate][place.input]
     }
 
-    /// The products of the states before with the weights of a gate, and its bias: `[batch, hidden]`.
+    /// The products of the states before with the weights of a gate, and its bias: `[batch,
+    /// hidden]`.
     pub(crate) fn recurrent(&self, gate: usize, states: &[S]) -> Vec<S> {
         let mut sums = match self.biases {
             Some(biases) => repeated(&biases[gate * self.hidden..][..self.hidden], self.batch),
@@ -85,7 +87,8 @@ impl<S: Scalar> Pass<'_, S> {
 }
 
 impl Layer<'_> {
-    /// The results for these operands. `step` changes the states at the given places, one step further.
+    /// The results for these operands. `step` changes the states at the given places, one step
+    /// further.
     pub(crate) fn run<S: Scalar>(
         &self,
         inputs: &[Value<S>],
