@@ -82,7 +82,7 @@ fn activations(d: &mut Draft, op: &str, count: usize, each: usize, attributes: &
         let of = if free && d.random.once_in(2) { UNBOUNDED } else { BOUNDED };
         is_bounded &= of == BOUNDED;
         let (name, count) = d.random.pick(of);
-        names.push(name.as_bytes().to_vec().into());
+        names.push(name.as_bytes().to_vec());
         parameters.iter_mut().take(count).for_each(|list| list.push(d.random.real(0.125, 0.5)));
     }
     attributes.push(AttributeProto {

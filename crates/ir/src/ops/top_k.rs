@@ -124,24 +124,19 @@ fn search<T: Clone>(
 ) -> Result<(Tensor<T>, Tensor<i64>), EvalError> {
     let (length, inner) = (x.shape[axis], x.shape[axis + 1..].iter().product::<usize>());
     let outer: usize = x.shape[..axis].iter().product();
-    let mut found = Vec::with_capacity(outer * inner);
+    let mut indices = vec![0; outer * k * inner];
     for lane in 0..outer * inner {
-        let first = lane / inner * length * inner + lane % inner;
-        found.push(extremes(length, k, |a, b| before(&x.data[first + a * inner], &x.data[first + b * inner]))?);
-    }
-    let mut shape = x.shape.clone();
-    shape[axis] = k;
-    let (mut values, mut indices) = (Vec::with_capacity(k * found.len()), Vec::with_capacity(k * found.len()));
-    for block in 0..outer {
-        for rank in 0..k {
-            for at in 0..inner {
-                let index = found[block * inner + at][rank];
-                values.push(x.data[(block * length + index) * inner + at].clone());
-                indices.push(index as i64);
-            }
+        let (block, at) = (lane / inner, lane % inner);
+        let element = |index: usize| &x.data[(block * length + index) * inner + at];
+        for (rank, index) in extremes(length, k, |a, b| before(element(a), element(b)))?.into_iter().enumerate() {
+            indices[(block * k + rank) * inner + at] = index;
         }
     }
-    Ok((Tensor::new(shape.clone(), values), Tensor::new(shape, indices)))
+    let element = |(place, index): (usize, &usize)| x.data[(place / (k * inner) * length + index) * inner + place % inner].clone();
+    let values = indices.iter().enumerate().map(element).collect();
+    let mut shape = x.shape.clone();
+    shape[axis] = k;
+    Ok((Tensor::new(shape.clone(), values), Tensor::new(shape, indices.into_iter().map(|index| index as i64).collect())))
 }
 
 /// The first `k` indices below `length` in an order that may not be total; equal ones ascend.

@@ -59,7 +59,7 @@ macro_rules! recurrent {
             /// there is no such direction.
             pub fn single(&self, number: usize) -> Option<$name> {
                 let $crate::ops::recurrent::Read { direction, activations, alphas, betas, clip, optional, .. } = self.layer().single(number)?;
-                Some($name { direction, activations, alphas, betas, clip, optional, ..self.clone() })
+                Some($name { direction, activations, alphas, betas, clip, optional, $($flag: self.$flag)? })
             }
 
             fn layer(&self) -> $crate::ops::recurrent::Layer<'_> {
