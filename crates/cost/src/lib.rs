@@ -5,6 +5,7 @@
 //! | price without measuring | [`Roofline`] |
 //! | price by what a runtime really ran | [`Measured`]: [`Measured::observe`] learns, [`CostModel::price`] tells |
 //! | keep prices between runs | [`Measured::load`], [`Measured::save`] |
+//! | decide by prices of another machine | [`Recording`], [`Carried`] |
 //! | see where the time of a profile goes | [`Attribution`] |
 //! | choose in which order tensors are stored | [`layout`] |
 //! | know how far a model is from what its machine can do | [`Ceiling`], [`Arithmetic`], [`spots`] |
@@ -22,6 +23,7 @@
 //! ```
 
 pub mod attribute;
+pub mod carried;
 pub mod fingerprint;
 pub mod headroom;
 pub mod layout;
@@ -31,6 +33,7 @@ pub mod names;
 pub mod operators;
 pub mod persist;
 pub mod predict;
+pub mod recording;
 pub mod report;
 pub mod roofline;
 pub mod signature;
@@ -38,6 +41,7 @@ pub mod table;
 pub mod workload;
 
 pub use attribute::{Attribution, Charge};
+pub use carried::{Carried, Estimate, Origin, Prediction};
 pub use fingerprint::fingerprint;
 pub use headroom::{Arithmetic, Ceiling, Spot, spots};
 pub use layout::{LaidOut, LayoutTarget};
@@ -47,6 +51,7 @@ pub use names::NameTable;
 pub use operators::Operators;
 pub use persist::Target;
 pub use predict::Predictor;
+pub use recording::{RecordedModel, RecordedPrice, Recording, RecordingError};
 pub use report::{Calibration, Gain, Row, Total, describe};
 pub use roofline::{Machine, Roofline};
 pub use signature::Signature;

@@ -177,6 +177,14 @@ impl Measured {
         (load.map_or(self.machine.launch, |load| factor * self.machine.time(&load)) as Ns, Source::Guess)
     }
 
+    /// What a node takes at the speeds that were seen, ns.
+    pub(crate) fn guess(&self, graph: &Graph, id: NodeId) -> f64 {
+        if is_fused(graph, id) {
+            return 0.0;
+        }
+        Workload::of(graph, &self.bindings, id).map_or(self.machine.launch, |load| self.machine.time(&load))
+    }
+
     /// How much of a graph's price is measured.
     pub fn known(&self, graph: &Graph) -> Knowledge {
         let mut knowledge = Knowledge::default();

@@ -17,7 +17,8 @@ const SPEED: &str = "speed:";
 const SPEED_UNIT: f64 = 1e6;
 
 /// What measurements are valid for: a machine, a runtime, a number of threads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Target {
     /// The machine, as [`MachineKey`] displays it.
     pub machine: String,
@@ -52,8 +53,13 @@ impl Target {
 impl Measured {
     /// All prices that a store has for a target.
     pub fn load(bindings: Bindings, store: &Store, target: &Target) -> Result<Measured, StoreError> {
+        Ok(Measured::of(bindings, store.list(&target.filter())?))
+    }
+
+    /// These prices, which are of one target.
+    pub fn of(bindings: Bindings, measurements: impl IntoIterator<Item = Measurement>) -> Measured {
         let mut measured = Measured::new(bindings);
-        for m in store.list(&target.filter())? {
+        for m in measurements {
             let text = m.key.signature.as_str();
             if let Some(model) = text.strip_prefix(MODEL) {
                 measured.runs.entry(model.to_owned()).or_default().0 = m.median_ns as f64;
@@ -67,7 +73,7 @@ impl Measured {
             }
         }
         measured.machine = measured.table.speeds.machine();
-        Ok(measured)
+        measured
     }
 
     /// Stores what was learned since loading or saving; returns how many prices. A frozen store is

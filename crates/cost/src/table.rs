@@ -13,7 +13,7 @@ use crate::workload::Workload;
 /// Number of latest observations kept per signature: their median is its price.
 const KEPT: usize = 5;
 /// Standard deviation of an observation, relative: sessions of one model differ by so much.
-const NOISE: f64 = 0.03;
+pub(crate) const NOISE: f64 = 0.03;
 /// Fewest operations of a node that may set the speed of its kernel class: below, launching
 /// dominates.
 const MIN_FLOPS: f64 = 200_000.0;
@@ -142,17 +142,32 @@ impl Table {
         self.cores.get(&signature.core)?.get(&context)
     }
 
-    /// The smallest price of this core in the contexts most like this one: those with the same
-    /// producers, else those with the same readers, else all.
+    /// The smallest price of this core in the contexts most like this one.
     pub fn nearest(&self, signature: &Signature) -> Option<Ns> {
-        let contexts = self.cores.get(&signature.core)?;
-        let least = |alike: &dyn Fn(&Context) -> bool| contexts.iter().filter(|(c, _)| alike(c)).map(|(_, entry)| entry.price()).min();
-        least(&|c| c.0 == signature.producers).or_else(|| least(&|c| c.1 == signature.readers)).or_else(|| least(&|_| true))
+        self.alike(signature).into_iter().min()
+    }
+
+    /// Prices of this core in the contexts most like this one: those with the same producers, else those
+    /// with the same readers, else all.
+    pub(crate) fn alike(&self, signature: &Signature) -> Vec<Ns> {
+        let Some(contexts) = self.cores.get(&signature.core) else { return Vec::new() };
+        let prices = |alike: &dyn Fn(&Context) -> bool| -> Vec<Ns> {
+            contexts.iter().filter(|(c, _)| alike(c)).map(|(_, entry)| entry.price()).collect()
+        };
+        let like: [&dyn Fn(&Context) -> bool; 3] = [&|c| c.0 == signature.producers, &|c| c.1 == signature.readers, &|_| true];
+        like.into_iter().map(prices).find(|found| !found.is_empty()).unwrap_or_default()
     }
 
     /// The largest price of this core in any context.
     pub fn dearest(&self, signature: &Signature) -> Option<Ns> {
         self.cores.get(&signature.core)?.values().map(Entry::price).max()
+    }
+
+    /// What is known about a core in every context.
+    pub(crate) fn contexts(&self, core: &str) -> Vec<(Signature, &Entry)> {
+        let signature =
+            |(producers, readers): &Context| Signature { core: core.to_owned(), producers: producers.clone(), readers: readers.clone() };
+        self.cores.get(core).into_iter().flatten().map(|(context, entry)| (signature(context), entry)).collect()
     }
 
     /// All signatures and what is known about them, ordered by their text.
