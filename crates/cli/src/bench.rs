@@ -13,6 +13,7 @@ use crate::interrupt;
 use crate::progress::Progress;
 use crate::target::RuntimeArgs;
 use regraft::bench::{BenchReport, BenchRequest};
+use regraft::confirm::{self, Confirmation, Outcome};
 use regraft::error::Failure;
 use regraft::optimize::clean;
 use regraft::render::{count, lines, plain_table, seconds, shape};
@@ -35,6 +36,15 @@ pub struct Args {
     /// [default: resnext-50]
     #[arg(value_name = "MODEL", required_unless_present = "engine")]
     models: Vec<PathBuf>,
+    /// Confirm a prediction: time IN and OUT of `regraft optimize --cost profile:FILE` on this machine,
+    /// and end with exit code 1 unless OUT is faster, by as much as was predicted
+    ///
+    /// Sizes, threads and runtime are those that the prediction is for.
+    #[arg(long, conflicts_with_all = ["engine", "shape", "bind", "data", "threads"])]
+    here: bool,
+    /// With --here: report that holds the prediction [default: the one beside OUT]
+    #[arg(long, value_name = "REPORT", requires = "here")]
+    predicted: Option<PathBuf>,
     /// Measure how many moves per second the search engine applies and undoes, on one core
     #[arg(long, conflicts_with_all = ["shape", "bind", "data", "threads", "runs", "runtime_library"])]
     engine: bool,
@@ -74,16 +84,21 @@ const EXAMPLES: &str = "\
 Examples:
   regraft bench model.onnx fast.onnx
   regraft bench model.onnx fast.onnx --threads 4 --budget 30s --shape x:8,3,224,224
+  regraft bench --here model.onnx fast.onnx
   regraft bench --engine resnet-50";
 
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     console.catch("telling what was measured so far");
-    if args.engine { engine(args, console) } else { models(args, console) }
+    match (args.engine, args.here) {
+        (true, _) => engine(args, console),
+        (_, true) => here(args, console),
+        _ => models(args, console),
+    }
 }
 
-fn models(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    let request = BenchRequest {
+fn request(args: &Args) -> BenchRequest {
+    BenchRequest {
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
         data: args.data.clone(),
@@ -93,12 +108,59 @@ fn models(args: &Args, console: &Console) -> Result<Exit, Failure> {
         seed: args.seed,
         runtime: args.runtime.choice(),
         ..BenchRequest::new(args.models.clone())
+    }
+}
+
+/// Whether a prediction holds here.
+fn here(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let done = {
+        let mut progress = Progress::new(console);
+        confirm::confirm(&request(args), args.predicted.as_deref(), &mut progress)?
     };
+    done.warnings.iter().for_each(|warning| console.warn(warning));
+    if args.json {
+        console.json(&done)?;
+    } else {
+        console.print(&confirmed(&done, console))?;
+    }
+    Ok(match done.outcome.is_met() {
+        _ if console.interrupted() => Exit::Interrupted,
+        true => Exit::Done,
+        false => Exit::Unmet,
+    })
+}
+
+fn confirmed(done: &Confirmation, console: &Console) -> String {
+    let Some((report, last)) = done.bench.as_ref().and_then(|report| Some((report, report.models.last()?))) else {
+        return "verdict: the input was kept: there is nothing to confirm".into();
+    };
+    let Speedup { median, low, high, .. } = done.predicted;
+    let said = match done.outcome {
+        Outcome::Held | Outcome::Kept => "the prediction held",
+        Outcome::Better => "better than predicted",
+        Outcome::Open => "neither confirmed nor refuted (hint: a longer --budget may tell)",
+        Outcome::Missed => "the prediction did not hold",
+    };
+    let (measured, runs) = (judged(&last.speedup), last.speedup.pairs);
+    let predicted = format!("predicted {median:.3}x faster [{low:.3}, {high:.3}]");
+    let verdict = format!("verdict: {said}: {measured}, {predicted} · {runs} runs each · {}", seconds(report.seconds));
+    if console.quiet {
+        return verdict;
+    }
+    let place = done.prediction.place();
+    format!("{}predicted from prices recorded on {place}: {}\n{verdict}", table(report, &shapes(report)), done.report)
+}
+
+fn shapes(report: &BenchReport) -> String {
+    report.shapes.iter().map(|(name, sizes)| shape(name, sizes)).collect::<Vec<_>>().join(" ")
+}
+
+fn models(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let report = {
         let mut progress = Progress::new(console);
-        regraft::bench::bench(&request, &mut progress)?
+        regraft::bench::bench(&request(args), &mut progress)?
     };
-    let shapes = report.shapes.iter().map(|(name, sizes)| shape(name, sizes)).collect::<Vec<_>>().join(" ");
+    let shapes = shapes(&report);
     if report.guessed_shapes {
         console.warn(&format!("sizes that the model leaves open were guessed; measured at {shapes} (give yours with --shape)"));
     }
@@ -122,6 +184,11 @@ fn shown(report: &BenchReport, shapes: &str, console: &Console) -> String {
     if console.quiet {
         return verdict;
     }
+    format!("{}{verdict}", table(report, shapes))
+}
+
+/// Times, and how they were taken.
+fn table(report: &BenchReport, shapes: &str) -> String {
     let mut table = plain_table(&["model", "median", "speed-up"], &[1, 2]);
     for (at, model) in report.models.iter().enumerate() {
         let Speedup { median, low, high, .. } = model.speedup;
@@ -130,7 +197,7 @@ fn shown(report: &BenchReport, shapes: &str, console: &Console) -> String {
     }
     let refused: String = report.models.iter().filter_map(|m| Some(format!("note: {}: {}\n", m.model, m.refused.as_ref()?))).collect();
     let conditions = format!("{}, {}, {}, {shapes}", report.runtime, count(report.threads, "thread"), report.clock);
-    format!("{}\n{conditions}\n{refused}{verdict}", lines(&table))
+    format!("{}\n{conditions}\n{refused}", lines(&table))
 }
 
 fn judged(speedup: &Speedup) -> String {

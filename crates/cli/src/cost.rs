@@ -18,11 +18,12 @@ use crate::progress::Progress;
 use crate::target::RuntimeArgs;
 use regraft::calibrate::{CalibrateRequest, CalibrationReport, DEFAULT_MODELS};
 use regraft::error::Failure;
-use regraft::file::{check_writable, write_atomic};
+use regraft::file::{check_apart, check_writable, write_atomic};
 use regraft::optimize::clean;
-use regraft::render::{count, lines, plain_table, seconds};
+use regraft::record::{RecordReport, RecordRequest};
+use regraft::render::{count, lines, plain_table, seconds, shape};
 use regraft::sizes::Sizes;
-use regraft::units::{ShapeArg, parse_duration, parse_shape, show_ns};
+use regraft::units::{ShapeArg, parse_binds, parse_duration, parse_shape, show_ns};
 
 /// Rows shown without -v.
 const ROWS_SHOWN: usize = 40;
@@ -38,6 +39,8 @@ pub enum Command {
     Show(ShowArgs),
     /// Measure models ahead of time, and tell how well prices predict
     Calibrate(CalibrateArgs),
+    /// Measure models here for a search on another machine, and write what it needs to a file
+    Record(RecordArgs),
     /// Tell how well the prices of some models predict those of another
     #[command(hide = true)]
     Predict(predict::Args),
@@ -108,6 +111,44 @@ pub struct CalibrateArgs {
     json: bool,
 }
 
+/// Arguments of `cost record`.
+///
+/// Times whole runs, profiles the operators of the model and those that one rule after the other would
+/// make of it, and searches for nothing. On the machine that searches,
+/// `regraft optimize MODEL --cost profile:FILE` decides by these prices.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example, on the device and then elsewhere:
+  regraft cost record model.onnx -o device.json --threads 4
+  regraft optimize model.onnx -o fast.onnx --cost profile:device.json")]
+pub struct RecordArgs {
+    /// Model files, or names in the zoo
+    #[arg(value_name = "MODEL", required = true)]
+    models: Vec<PathBuf>,
+    /// Where to write the recording
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Size of an input of the model: x:1,3,224,224; once per input
+    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape)]
+    shape: Vec<ShapeArg>,
+    /// Value of a symbolic size: N=8; or several, each of which is recorded: N=1,8
+    #[arg(long, value_name = "SYMBOL=SIZES", value_parser = parse_binds)]
+    bind: Vec<(String, Vec<i64>)>,
+    /// Time per model
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    budget: Duration,
+    /// Threads per operator [default: what the runtime itself uses, one per physical core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Seed of made-up inputs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
+    /// Print what was recorded as JSON
+    #[arg(long)]
+    json: bool,
+}
+
 /// Arguments of `cost export` and `cost import`.
 #[derive(Debug, clap::Args)]
 pub struct FileArgs {
@@ -151,6 +192,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
             None => show(args, console),
         },
         Command::Calibrate(args) => calibrate(args, console),
+        Command::Record(args) => record(args, console),
         Command::Predict(args) => predict::run(args, console),
         Command::Export(args) => export(args, console),
         Command::Import(args) => import(args, console),
@@ -238,14 +280,62 @@ fn prices(args: &ShowArgs, path: &Path, console: &Console) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
+fn record(args: &RecordArgs, console: &Console) -> Result<Exit, Failure> {
+    let folder = tempfile::tempdir().map_err(Failure::new)?;
+    let mut progress = Progress::new(console);
+    let models = files(&args.models, folder.path(), &mut progress)?;
+    check_writable(&args.output, "-o")?;
+    let inputs: Vec<(&str, &Path)> = models.iter().map(|model| ("a model", model.as_path())).collect();
+    check_apart(("the recording", args.output.as_path(), "-o"), &inputs)?;
+    console.catch("nothing will be written");
+    let request = RecordRequest {
+        models,
+        shapes: args.shape.clone(),
+        binds: args.bind.clone(),
+        budget: args.budget,
+        threads: args.threads.map(usize::from),
+        seed: args.seed,
+        runtime: args.runtime.choice(),
+    };
+    let recording = regraft::record(&request, &mut progress)?;
+    drop(progress);
+    let Some(done) = recording.filter(|_| !console.interrupted()) else { return Ok(Exit::Interrupted) };
+    done.warnings.iter().for_each(|warning| console.warn(warning));
+    let report = regraft::record::write(&done.recording, &args.output)?;
+    if args.json {
+        console.json(&report)?;
+    } else {
+        console.print(&recorded(&report, console))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn recorded(report: &RecordReport, console: &Console) -> String {
+    let mut text = String::new();
+    if !console.quiet {
+        let mut table = plain_table(&["model", "time", "spread", "runs", "rewritten", "at"], &[1, 2, 3, 4]);
+        for row in &report.models {
+            let at = row.shapes.iter().map(|(name, sizes)| shape(name, sizes)).collect::<Vec<_>>().join(" ");
+            let (run, spread) = (show_ns(row.run_ns), show_ns(row.spread_ns));
+            table.add_row([row.model.clone(), run, spread, row.runs.to_string(), format!("×{}", row.variants), at]);
+        }
+        text = format!("{}\n", lines(&table));
+    }
+    let threads = count(report.threads, "thread");
+    let prices = count(report.prices, "price");
+    format!("{text}recorded {prices} on {}, {}, {threads} in {}", report.machine, report.runtime, report.file)
+}
+
+/// Models, those of the zoo written to a folder.
+fn files(names: &[PathBuf], folder: &Path, progress: &mut Progress) -> Result<Vec<PathBuf>, Failure> {
+    names.iter().map(|name| if name.exists() { Ok(name.clone()) } else { emit(name, folder, progress) }).collect()
+}
+
 fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Failure> {
     let folder = tempfile::tempdir().map_err(Failure::new)?;
     let mut progress = Progress::new(console);
     let names: Vec<PathBuf> = if args.models.is_empty() { DEFAULT_MODELS.iter().map(PathBuf::from).collect() } else { args.models.clone() };
-    let mut models = Vec::new();
-    for name in &names {
-        models.push(if name.exists() { name.clone() } else { emit(name, folder.path(), &mut progress)? });
-    }
+    let models = files(&names, folder.path(), &mut progress)?;
     interrupt::catch("finishing with the present model");
     let request = CalibrateRequest {
         models,

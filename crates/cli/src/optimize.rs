@@ -1,6 +1,7 @@
 //! `regraft optimize`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -14,29 +15,46 @@ use crate::progress::Progress;
 use crate::search::Search;
 use crate::target::{LibraryArgs, backends};
 use regraft::certificate::beside;
+use regraft::confirm;
 use regraft::error::Failure;
 use regraft::file::{check_apart, check_writable, is_same, write_atomic};
 use regraft::limits::{Limit, Limits, parse_max_load, parse_max_memory};
 use regraft::optimize::{Choice, CostKind, Request};
+use regraft::recording::Recorded;
 use regraft::render;
 use regraft::report::{Report, Speedup, Startups};
 use regraft::units::{FreezeArg, ShapeArg, parse_binds, parse_bytes, parse_duration, parse_freeze, parse_shape};
 
 /// Values of `--cost`.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Debug)]
 enum Cost {
-    /// Measured on the target runtime, on this machine.
     Measured,
-    /// The analytic roofline; nothing is measured before the final comparison.
     Roofline,
+    /// The file of a recording.
+    Profile(PathBuf),
 }
 
-impl From<Cost> for CostKind {
-    fn from(cost: Cost) -> CostKind {
-        match cost {
+/// What comes before the file of a recording.
+const PROFILE: &str = "profile:";
+
+impl Cost {
+    fn parse(text: &str) -> Result<Cost, String> {
+        match text {
+            "measured" => Ok(Cost::Measured),
+            "roofline" => Ok(Cost::Roofline),
+            _ => match text.strip_prefix(PROFILE).filter(|file| !file.is_empty()) {
+                Some(file) => Ok(Cost::Profile(file.into())),
+                None => Err(format!("`{text}` is none of measured, roofline and {PROFILE}FILE")),
+            },
+        }
+    }
+
+    fn kind(&self) -> Result<CostKind, Failure> {
+        Ok(match self {
             Cost::Measured => CostKind::Measured,
             Cost::Roofline => CostKind::Roofline,
-        }
+            Cost::Profile(file) => CostKind::Recorded(Arc::new(Recorded::read(file)?)),
+        })
     }
 }
 
@@ -103,7 +121,8 @@ pub struct Args {
     /// Threads that one operator will run on where the model is deployed [default: what the runtime
     /// itself uses, one per physical core]
     ///
-    /// The result gains with so many threads, and is no slower than the input at one.
+    /// The result gains with so many threads, and is no slower than the input at one. With --cost
+    /// profile:FILE, the recording says that, and this is how operators are timed here.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Target")]
     threads: Option<u16>,
     #[command(flatten)]
@@ -117,8 +136,15 @@ pub struct Args {
     /// Agent for --search xrlflow, as `regraft policy xrlflow` writes it
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     agent: Option<PathBuf>,
-    /// Where prices of operators come from
-    #[arg(long, value_name = "MODEL", default_value = "measured", help_heading = "Search")]
+    /// Where prices of operators come from: measured, here, on the target runtime; roofline, where
+    /// nothing is measured before the final comparison; or profile:FILE, recorded on another machine
+    ///
+    /// With a recording that `regraft cost record` made on another machine, its prices decide, and no
+    /// whole model is timed: the result is a prediction, which `regraft bench --here IN OUT` confirms on
+    /// that machine. What was not recorded is carried over from what operators take here. The input is
+    /// kept unless the predicted gain exceeds its uncertainty. The report is written in any case,
+    /// by default as OUT with the ending .report.json.
+    #[arg(long, value_name = "PRICES", default_value = "measured", value_parser = Cost::parse, help_heading = "Search")]
     cost: Cost,
     /// Time that the whole run may take, such as 60s or 5m
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration, help_heading = "Search")]
@@ -206,7 +232,8 @@ Examples:
   regraft optimize model.onnx -o fast.onnx --shape x:N,3,224,224 --bind N=1,8
   regraft optimize model.onnx -o fast.onnx --freeze x:1,3,224,224
   regraft optimize model.onnx -o fast.onnx --threads 4 --min-speedup 1.05 --report fast.report.json
-  regraft optimize model.onnx -o fast.onnx --deny fast-bilinear";
+  regraft optimize model.onnx -o fast.onnx --deny fast-bilinear
+  regraft optimize model.onnx -o fast.onnx --cost profile:device.json";
 
 /// What a model is optimized for.
 #[derive(Clone, Copy, Debug)]
@@ -248,6 +275,11 @@ fn parse_ratio(text: &str) -> Result<f64, String> {
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let request = request(args, console)?;
+    if matches!(args.target, Target::Fastest) && request.cost.recorded().is_some() {
+        let failure = Failure::new("a recording is of one runtime, and --target fastest asks all of them");
+        return Err(failure.hint("name its runtime with --target"));
+    }
+    let report_file = report_file(args, &request);
     // Reading first: of two mistakes, report the one in the input.
     if request.input.is_file() && is_same(&request.input, &request.output) && !args.force_overwrite {
         let failure = Failure::new(format!("{} is the input itself, and would be overwritten", request.output.display()));
@@ -259,7 +291,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     }
     if request.input.exists() {
         check_writable(&request.output, "-o")?;
-        args.report.as_deref().map_or(Ok(()), |path| check_writable(path, "--report"))?;
+        report_file.as_deref().map_or(Ok(()), |path| check_writable(path, "--report"))?;
         request.certificate.as_deref().map_or(Ok(()), |path| check_writable(path, "--certificate"))?;
     }
     let mut others = vec![("the result", request.output.as_path()), ("the input", &request.input)];
@@ -268,7 +300,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         check_apart(("the certificate", path, "--certificate, or add --no-certificate"), &others)?;
         others.push(("the certificate", path));
     }
-    if let Some(path) = args.report.as_deref() {
+    if let Some(path) = report_file.as_deref() {
         check_apart(("the report", path, "--report"), &others)?;
     }
     if let Some(path) = request.certificate.as_deref().filter(|_| is_stream(&request.output).unwrap_or(false)) {
@@ -284,7 +316,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         }
     };
     report.warnings.iter().for_each(|w| console.warn(w));
-    if let Some(path) = &args.report {
+    if let Some(path) = &report_file {
         write_atomic(path, to_json(&report)?.as_bytes())?;
     }
     let exceeded = exceeded(request.limits, report.startup.as_ref());
@@ -321,7 +353,11 @@ fn request(args: &Args, console: &Console) -> Result<Request, Failure> {
             .search
             .unwrap_or(if args.untimed { Search::Greedy } else { Search::Auto })
             .limited(args.steps, args.agent.as_deref())?,
-        cost: if args.untimed { CostKind::Operators } else { args.cost.into() },
+        cost: match args.cost.kind()? {
+            recorded @ CostKind::Recorded(_) => recorded,
+            _ if args.untimed => CostKind::Operators,
+            cost => cost,
+        },
         budget: args.budget,
         threads: args.threads.map(usize::from),
         seed: args.seed,
@@ -340,6 +376,12 @@ fn request(args: &Args, console: &Console) -> Result<Request, Failure> {
         reproduce: command_line(console.caller.arguments.iter().skip(1).cloned()),
         ..Request::new(&args.input, output)
     })
+}
+
+/// Where the report goes, if anywhere: a prediction is to be confirmed by it.
+fn report_file(args: &Args, request: &Request) -> Option<PathBuf> {
+    let is_predicted = request.cost.recorded().is_some() && !is_stream(&request.output).unwrap_or(true);
+    args.report.clone().or_else(|| is_predicted.then(|| confirm::beside(&request.output)))
 }
 
 /// True for a model written earlier: its certificate lies next to it.
@@ -415,6 +457,13 @@ mod tests {
         let copy = Speedup { median: 1.011, low: 0.997, high: 1.017, pairs: 60 };
         assert!(!is_sure(&copy, 1.0001) && !is_sure(&Speedup::NONE, 1.0001));
         assert!(is_sure(&Speedup { median: 1.08, low: 1.06, high: 1.1, pairs: 60 }, 1.05));
+    }
+
+    #[test]
+    fn prices_come_from_three_places() {
+        assert!(matches!(Cost::parse("measured"), Ok(Cost::Measured)) && matches!(Cost::parse("roofline"), Ok(Cost::Roofline)));
+        assert!(matches!(Cost::parse("profile:a:b.json"), Ok(Cost::Profile(file)) if file == Path::new("a:b.json")));
+        assert!(Cost::parse("profile:").is_err() && Cost::parse("guessed").is_err());
     }
 
     #[test]

@@ -130,8 +130,11 @@ impl Table {
     pub fn shown(&self) -> String {
         let mut table = plain_table(&["task", "state", "speed-up", "nodes", "time", "host"], &[2, 3, 4]);
         for row in &self.rows {
-            let speedup =
-                row.speedup.as_ref().map_or(String::new(), |speedup| if speedup.pairs == 0 { "1.00x".into() } else { ratio(speedup) });
+            let speedup = row.speedup.as_ref().map_or(String::new(), |speedup| match speedup.pairs {
+                0 if *speedup == Speedup::NONE => "1.00x".into(),
+                0 => format!("{:.2}x untimed", speedup.median),
+                _ => ratio(speedup),
+            });
             let time = row.seconds.map_or(String::new(), seconds);
             let state = row.state.map_or("open", State::name).to_owned();
             let nodes = row.nodes.map_or(String::new(), |(before, after)| format!("{before} -> {after}"));

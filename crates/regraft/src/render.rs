@@ -11,7 +11,7 @@ use regraft_runtime::Startup;
 
 use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::refused::Refused;
-use crate::report::{Fastest, Replayed, Report, Speedup, Timing, Undecided};
+use crate::report::{Fastest, Predicted, Replayed, Report, Speedup, Timing, Undecided};
 use crate::units::{show_bytes, show_ns};
 use regraft_cost::Operators;
 
@@ -44,6 +44,15 @@ pub fn ratio(speedup: &Speedup) -> String {
     match speedup.pairs {
         0 => "-".into(),
         _ => format!("{:.2}x [{:.2}, {:.2}]", speedup.median, speedup.low, speedup.high),
+    }
+}
+
+/// The speed-up of what was written, measured or predicted.
+pub(crate) fn speedup(report: &Report) -> String {
+    let Speedup { median, low, high, .. } = report.speedup;
+    match &report.prediction {
+        Some(prediction) if !prediction.is_kept => format!("predicted {median:.2}x [{low:.2}, {high:.2}]"),
+        _ => ratio(&report.speedup),
     }
 }
 
@@ -82,16 +91,17 @@ pub(crate) fn medians(report: &Report) -> (Option<f64>, Option<f64>) {
 
 /// Input against output, and the rules that were applied.
 pub fn table(report: &Report) -> String {
+    let time = if report.prediction.is_some() { "time there" } else { "time" };
     let mut table = match report.startup {
-        Some(_) => plain_table(&["", "time", "speed-up", "load", "memory", "nodes", "size", "file"], &[1, 2, 3, 4, 5, 6]),
-        None => plain_table(&["", "time", "speed-up", "nodes", "size", "file"], &[1, 2, 3, 4]),
+        Some(_) => plain_table(&["", time, "speed-up", "load", "memory", "nodes", "size", "file"], &[1, 2, 3, 4, 5, 6]),
+        None => plain_table(&["", time, "speed-up", "nodes", "size", "file"], &[1, 2, 3, 4]),
     };
     let (input, output) = medians(report);
     let time = |ns: Option<f64>| ns.map_or_else(|| "-".into(), measured);
     let file = report.output.clone().unwrap_or_else(|| "not written".into());
     let rows = [
         ("input", time(input), String::new(), report.nodes.0, report.bytes.0, report.input.clone()),
-        ("output", time(output), ratio(&report.speedup), report.nodes.1, report.bytes.1, file),
+        ("output", time(output), speedup(report), report.nodes.1, report.bytes.1, file),
     ];
     let startups = report.startup.map(|startup| [startup.input, startup.output]);
     for (at, (name, time, speedup, nodes, bytes, file)) in rows.into_iter().enumerate() {
@@ -214,6 +224,7 @@ pub fn is_unchanged(report: &Report) -> bool {
 pub fn verdict(report: &Report, remarks: &[String]) -> String {
     let mut parts: Vec<String> = report.fastest.iter().map(deployed).collect();
     parts.push(outcome(report));
+    parts.extend(report.prediction.as_ref().map(|prediction| rests_on(prediction, report)));
     if !report.frozen.is_empty() {
         parts.push(format!("for {} only", frozen(report)));
     }
@@ -297,6 +308,7 @@ fn outcome(report: &Report) -> String {
             _ if let [first, ..] = report.undecided.as_slice() => undecided(first),
             [] => "no faster model was found".to_string(),
             _ if others.iter().any(|t| t.speedup.low > 1.0 + MARGIN) => "no faster model passed its check".into(),
+            _ if report.prediction.is_some() => "no gain beyond its uncertainty is predicted".into(),
             _ if others.iter().any(|t| t.speedup.low > 1.0) => format!("no gain of more than {} %", 100.0 * MARGIN),
             _ => "no gain beyond noise".into(),
         };
@@ -314,6 +326,9 @@ fn outcome(report: &Report) -> String {
         let changes = changes.into_iter().chain(without).collect::<Vec<_>>().join(", ");
         return format!("{gain}; the input was written {changes}");
     }
+    if report.prediction.is_some() {
+        return format!("predicted {:.2}x faster {interval}", speedup.median);
+    }
     if speedup.pairs == 0 {
         return "rewritten, not timed".into();
     }
@@ -327,6 +342,17 @@ fn outcome(report: &Report) -> String {
         let bindings = count(report.bindings.len(), "binding");
         format!("{faster} over {bindings}, least {:.2}x at {}", at.speedup.median, at.binding)
     })
+}
+
+/// What a prediction rests on, and what confirms it.
+fn rests_on(prediction: &Predicted, report: &Report) -> String {
+    let carried = match 100.0 * prediction.carried {
+        share if share < 0.5 => String::new(),
+        share => format!(", {share:.0} % of the time carried over from this machine"),
+    };
+    let recorded = format!("predicted from prices recorded on {}{carried}, not measured here", prediction.place());
+    let Some(output) = report.output.as_ref().filter(|_| !prediction.is_kept) else { return recorded };
+    format!("{recorded}; `regraft bench --here {} {output}` on that device confirms it", report.input)
 }
 
 /// What is known of a model that may or may not be faster.
@@ -363,6 +389,13 @@ fn trust(report: &Report) -> Trust {
 /// the check, where the time went.
 pub fn details(report: &Report) -> String {
     let mut text = String::new();
+    if let Some(prediction) = &report.prediction {
+        let Predicted { file, run_ns, spread_ns, shared, .. } = prediction;
+        let (run, spread) = (show_ns(*run_ns), show_ns(*spread_ns));
+        let known = count(*shared, "operator");
+        let _ = writeln!(text, "prices     {file}: {}, where the input took {run} (spread {spread})", prediction.place());
+        let _ = writeln!(text, "           carried over by what {known} took there and here\n");
+    }
     if !report.applied.is_empty() {
         let mut table = plain_table(&["applied", "at", "gain", "numeric", "trust"], &[2]);
         for a in &report.applied {
@@ -396,10 +429,16 @@ pub fn details(report: &Report) -> String {
     }
     if report.timings.len() > 1 && report.timings.iter().any(|t| t.median_ns > 0.0) {
         let alone = report.timings.iter().any(|t| t.single_thread.is_some());
-        let header = ["timed end to end", "median", "speed-up", "pairs", "at one thread"];
+        let done = if report.prediction.is_some() { "predicted" } else { "timed end to end" };
+        let header = [done, "median", "speed-up", "pairs", "at one thread"];
         let mut table = plain_table(&header[..if alone { 5 } else { 4 }], &[1, 2, 3, 4]);
         for t in report.timings.iter().filter(|t| t.median_ns > 0.0) {
-            let row = [t.model.clone(), show_ns(t.median_ns), ratio(&t.speedup), t.speedup.pairs.to_string()];
+            let Speedup { median, low, high, pairs } = t.speedup;
+            let faster = match report.prediction {
+                Some(_) if t.model != "input" => format!("{median:.2}x [{low:.2}, {high:.2}]"),
+                _ => ratio(&t.speedup),
+            };
+            let row = [t.model.clone(), show_ns(t.median_ns), faster, pairs.to_string()];
             // The input is not compared with itself.
             let single = t.single_thread.filter(|_| t.model != "input").map_or_else(String::new, |single| ratio(&single));
             table.add_row(row.into_iter().chain(alone.then_some(single)).collect::<Vec<_>>());

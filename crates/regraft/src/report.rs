@@ -52,8 +52,13 @@ pub struct Report {
     pub seed: u64,
     /// Search strategy.
     pub search: String,
-    /// Cost model: `measured` or `roofline`.
+    /// Cost model: `measured`, `roofline`, `operators` or `recorded`.
     pub cost: String,
+    /// What the decision rests on, if prices of another machine made it. Times and speed-ups are then
+    /// predicted ones of that machine, with the threads that it was recorded with, and have no pairs;
+    /// everything else is of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Predicted>,
     /// Times of the input and of the models tried end to end.
     pub timings: Vec<Timing>,
     /// Rewritten models of which the time did not suffice to tell whether they are faster.
@@ -168,6 +173,48 @@ impl Report {
             }
             None => Err(alien(&"it names no layout")),
         }
+    }
+}
+
+/// A decision by prices that were recorded on another machine. Nothing was timed to make it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// The recording.
+    pub file: String,
+    /// The processor that it was made on.
+    pub device: String,
+    /// The same with its features and number of cores, as measurements are kept under.
+    pub machine: String,
+    /// The runtime that it was made under, and its version.
+    pub runtime: String,
+    /// Threads per operator there.
+    pub threads: u32,
+    /// When, in seconds since 1970.
+    pub recorded_at: i64,
+    /// Median of whole runs of the input there, ns, as recorded at the first binding.
+    pub run_ns: f64,
+    /// Distance between the quartiles of these runs, ns.
+    pub spread_ns: f64,
+    /// The predicted speed-up of what was written over the input, and its interval.
+    pub speedup: Speedup,
+    /// Part of the predicted time of what was written that was not recorded, but carried over from this
+    /// machine; the largest over all bindings.
+    pub carried: f64,
+    /// Operators that both machines know in the same context: what they took on either says how the rest
+    /// is carried over.
+    pub shared: usize,
+    /// Whether the input was kept.
+    pub is_kept: bool,
+    /// The input.
+    pub input: String,
+    /// SHA-256 of the files of the input and of what was written; empty if that is no file.
+    pub models: (Vec<String>, Vec<String>),
+}
+
+impl Predicted {
+    /// Device, runtime and threads, for people.
+    pub fn place(&self) -> String {
+        crate::recording::place(&self.device, &self.runtime, self.threads)
     }
 }
 

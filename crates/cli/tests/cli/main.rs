@@ -19,6 +19,7 @@ mod messages;
 mod models;
 mod optimize;
 mod policy;
+mod recorded;
 mod report;
 mod rules;
 mod run;

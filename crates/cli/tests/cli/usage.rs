@@ -3,7 +3,7 @@
 use crate::run::Bench;
 
 /// Every command, and a word that its help must hold.
-const COMMANDS: [(&str, &str); 31] = [
+const COMMANDS: [(&str, &str); 32] = [
     ("", "Exit codes:"),
     ("optimize", "--min-speedup"),
     ("check", "--tolerance"),
@@ -26,6 +26,7 @@ const COMMANDS: [(&str, &str); 31] = [
     ("cost", "calibrate"),
     ("cost show", "--filter"),
     ("cost calibrate", "--report"),
+    ("cost record", "--bind"),
     ("cost export", "FILE"),
     ("cost import", "FILE"),
     ("cost clear", "--yes"),
@@ -64,6 +65,10 @@ fn mistakes_are_one_line_with_a_hint() {
         ("optimize m.onnx --min-speedup fast", &["`fast` is no ratio"]),
         ("optimize m.onnx --threads 0", &["--threads", "0"]),
         ("optimize m.onnx --search annealing", &["annealing", "greedy"]),
+        ("optimize m.onnx --cost guessed", &["`guessed` is none of measured, roofline and profile:FILE"]),
+        ("bench --here a.onnx b.onnx --threads 2", &["cannot be used with"]),
+        ("bench a.onnx b.onnx --predicted r.json", &["--here"]),
+        ("cost record m.onnx", &["--output <FILE>"]),
         ("optimize m.onnx --target tensorrt", &["tensorrt", "onnxruntime", "openvino", "fastest"]),
         ("optimize m.onnx --require certain", &["certain", "proved"]),
         ("optimize m.onnx a.onnx -o b.onnx", &["cannot be used with"]),

@@ -21,6 +21,7 @@ use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::request::{CostKind, Request};
 use crate::optimize::run::Journal;
 use crate::optimize::time_budget::TimeBudget;
+use crate::recording::hashes;
 use crate::refused::Refused;
 use crate::sizes::Sizes;
 
@@ -60,7 +61,8 @@ pub struct Input {
     pub fixed: FixedSizes,
     /// Its opset, if that differs from the file's.
     pub opset: Option<i64>,
-    /// Digest of the file's contents, for the certificate. The output may replace the file.
+    /// Digest of the file's contents, for the certificate and for recordings. The output may replace the
+    /// file.
     pub digest: Option<ModelDigest>,
     /// Its graph in normal form: where searches start.
     pub graph: Graph,
@@ -158,11 +160,16 @@ pub fn load(
     // A crash of the runtime would take this process with it; in a short time that is worth finding out.
     let is_quick = request.untimed || input.model.size() <= PROBED;
     let runtime = Arc::new(if is_quick { fallback.probing() } else { fallback });
-    let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
+    let recorded_threads = request.cost.recorded().map_or(usize::MAX, |recorded| recorded.recording.target.threads as usize);
+    let threads = request.threads.unwrap_or_else(|| runtime.default_threads().min(recorded_threads));
     let mut request = request.clone();
     if request.untimed {
         // They make many operators of one.
         rules.library = rules.library.filter(|r| r.numeric != Numeric::FastBilinear);
+    }
+    if let Some(recorded) = request.cost.recorded() {
+        journal.warnings.extend(recorded.check_runtime((runtime.name(), runtime.version()))?);
+        refuse_measuring(&request, &memory)?;
     }
     if memory.is_tight() {
         if input.is_converted() {
@@ -177,6 +184,10 @@ pub fn load(
     }
     let run = (!memory.is_tight()).then(|| (ModelSource::path(&request.input), &*runtime as &dyn Runtime));
     let bindings = Binding::all(&request, &input.model, run)?;
+    if let Some((recorded, digest)) = request.cost.recorded().zip(input.digest.as_ref()) {
+        let sizes: Vec<&Sizes> = bindings.iter().map(|binding| &binding.sizes).collect();
+        recorded.models(&request.input, &hashes(digest), &sizes)?;
+    }
     let refusal = runtime.refusal(&request.input);
     journal.warnings.extend(request.search.warning(&request.input));
     journal.warnings.extend(refusal.as_ref().map(|refusal| format!("{}: {}", request.input.display(), Refused::from(refusal))));
@@ -189,6 +200,22 @@ pub fn load(
     journal.warnings.extend(decided_by_floats(input.model.graph()).iter().map(ToString::to_string));
     journal.seconds.load = clock.elapsed().as_secs_f64();
     Ok((Job { request, input, rules, runtime, threads, refusal, bindings, memory }, journal))
+}
+
+/// Of a decision by recorded prices, what would have to be measured where they were recorded, or needs
+/// models to be run here.
+fn refuse_measuring(request: &Request, memory: &MemoryBudget) -> Result<(), Failure> {
+    let refused = |what: &str, hint: &str| Err(Failure::new(format!("prices recorded on another machine {what}")).hint(hint));
+    if request.untimed {
+        return refused("and --untimed contradict each other", "leave one of them out");
+    }
+    if !request.limits.is_empty() {
+        return refused("do not tell what it takes to load a model there", "leave --max-load and --max-memory out");
+    }
+    if memory.is_tight() {
+        return refused("are of no use where there is not memory enough to run the model", "give more with --memory");
+    }
+    Ok(())
 }
 
 /// The model, at the requested sizes and opset.
@@ -206,7 +233,8 @@ fn read(request: &Request) -> Result<Input, Failure> {
             .map_err(|e| Failure::new(format!("{}: {e}", request.input.display())).hint("leave --opset out to keep its version"))?,
         None => model,
     };
-    let digest = request.certificate.is_some().then(|| ModelDigest::of(&request.input)).transpose()?;
+    let is_asked = request.certificate.is_some() || request.cost.recorded().is_some();
+    let digest = is_asked.then(|| ModelDigest::of(&request.input)).transpose()?;
     let (graph, cleaned) = clean(model.graph());
     Ok(Input { model, fixed, opset, digest, graph, cleaned })
 }

@@ -1,8 +1,10 @@
 //! Last stage: the report of the run.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::time::Duration;
 
+use regraft_onnx::is_stream;
 use regraft_runtime::MachineKey;
 
 use crate::diff::computing_nodes;
@@ -12,15 +14,18 @@ use crate::optimize::run::Run;
 use crate::optimize::standing::{Standing, Wanted, further, further_to_hold};
 use crate::optimize::validate::Decision;
 use crate::optimize::write::Output;
+use crate::recording::{Recorded, digest, hashes};
 use crate::refused::Refused;
 use crate::render;
-use crate::report::{AtBinding, Check, Headroom, NotDone, Report, SCHEMA, Seconds, SingleThread, Speedup, Startups, Timing, Undecided};
+use crate::report::{
+    AtBinding, Check, Headroom, NotDone, Predicted, Report, SCHEMA, Seconds, SingleThread, Speedup, Startups, Timing, Undecided,
+};
 
 /// The report of a run that ended.
 pub fn report(mut run: Run<'_>, decision: Decision, output: Output, startup: Option<Startups>, headroom: Headroom) -> Report {
     let (request, input) = (&run.job.request, &run.job.input);
     let (winner, comparison) = (decision.winner(), &decision.comparison);
-    run.journal.not_done.extend(losers(comparison, winner));
+    run.journal.not_done.extend(losers(comparison, winner, request.cost.recorded().is_some()));
     let undecided = undecided(&run, comparison, winner);
     if let Some(overrun) = run.clock.overrun().filter(|_| run.evaluator.is_timed() && run.clock.too_short().is_none()) {
         run.journal.warnings.push(late(&run, overrun));
@@ -54,7 +59,8 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output, startup: Opt
         threads: run.job.threads,
         seed: request.seed,
         search: request.search.to_string(),
-        cost: format!("{:?}", request.cost).to_lowercase(),
+        cost: request.cost.name().into(),
+        prediction: run.job.request.cost.recorded().map(|recorded| prediction(&run, recorded, &decision)),
         timings: timings(comparison),
         undecided,
         speedup: winner.map_or(Speedup::NONE, |winner| winner.timed().speedup),
@@ -80,6 +86,35 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output, startup: Opt
         fastest: None,
         warnings: run.journal.warnings,
         reproduce: request.reproduce.clone(),
+    }
+}
+
+/// What the decision rests on, if prices of another machine made it.
+fn prediction(run: &Run<'_>, recorded: &Recorded, decision: &Decision) -> Predicted {
+    let (request, recording) = (&run.job.request, &recorded.recording);
+    let digest = |path: &Path| if is_stream(path).unwrap_or(true) { Vec::new() } else { digest(path).unwrap_or_default() };
+    let input = run.job.input.digest.as_ref().map_or_else(Vec::new, hashes);
+    let sizes: Vec<_> = run.job.bindings.iter().map(|binding| &binding.sizes).collect();
+    let models = recorded.models(&request.input, &input, &sizes).unwrap_or_default();
+    let winner = decision.winner();
+    let graph = winner.map_or(&run.job.input.graph, |winner| &winner.graph);
+    let predictions = run.evaluator.prices().predictions(&run.job.input.graph, graph);
+    let carried = predictions.iter().map(|prediction| prediction.carried).fold(0.0, f64::max);
+    Predicted {
+        file: recorded.file.display().to_string(),
+        device: recording.device.clone(),
+        machine: recording.target.machine.clone(),
+        runtime: recording.target.runtime.clone(),
+        threads: recording.target.threads,
+        recorded_at: recording.recorded_at,
+        run_ns: models.first().map_or(0.0, |model| model.run_ns),
+        spread_ns: models.first().map_or(0.0, |model| model.spread_ns),
+        speedup: winner.map_or(Speedup::NONE, |winner| winner.timed().speedup),
+        carried,
+        shared: run.evaluator.prices().shared(),
+        is_kept: winner.is_none_or(|winner| winner.script.is_empty()),
+        input: request.input.display().to_string(),
+        models: (input, digest(&request.output)),
     }
 }
 
@@ -162,13 +197,14 @@ fn at_bindings(run: &Run<'_>, comparison: &Comparison, winner: &Candidate) -> Ve
 }
 
 /// Rules that the winner does not use, and what became of the candidates that used them.
-fn losers(comparison: &Comparison, winner: Option<&Candidate>) -> Vec<NotDone> {
+fn losers(comparison: &Comparison, winner: Option<&Candidate>, is_predicted: bool) -> Vec<NotDone> {
     let mut told: HashSet<&str> = winner.into_iter().flat_map(|c| c.script.applied().map(|a| a.rule.as_str())).collect();
     let mut losers = Vec::new();
     for candidate in &comparison.candidates {
         let Speedup { median, low, high, pairs } = candidate.timed().speedup;
         let fate = match candidate.fate() {
             Some(fate) => fate.to_string(),
+            None if is_predicted => format!("is predicted to run {median:.3} times as fast as the input [{low:.3}, {high:.3}]"),
             None if pairs == 0 => format!("was not timed and runs {median:.3} times as fast as the input by what is known"),
             None => format!("runs {median:.3} times as fast as the input [{low:.3}, {high:.3}]"),
         };

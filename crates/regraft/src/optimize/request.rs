@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use regraft_policy::{Learned, Method};
@@ -16,6 +17,7 @@ use regraft_xrlflow::{Random, XRLflow};
 use crate::error::Failure;
 use crate::limits::Limits;
 use crate::optimize::Choice;
+use crate::recording::Recorded;
 use crate::runtime::RuntimeChoice;
 use crate::units::{FreezeArg, ShapeArg};
 
@@ -191,7 +193,7 @@ impl fmt::Display for Search {
 }
 
 /// Where prices come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum CostKind {
     /// Measured on the target runtime, on this machine.
     Measured,
@@ -199,6 +201,26 @@ pub enum CostKind {
     Roofline,
     /// Every operator alike: the fewest are best.
     Operators,
+    /// Recorded on another machine, and carried over from this one where it was not recorded there. They
+    /// decide: no whole model is timed.
+    Recorded(Arc<Recorded>),
+}
+
+impl CostKind {
+    /// Name in reports.
+    pub fn name(&self) -> &'static str {
+        match self {
+            CostKind::Measured => "measured",
+            CostKind::Roofline => "roofline",
+            CostKind::Operators => "operators",
+            CostKind::Recorded(_) => "recorded",
+        }
+    }
+
+    /// The recording, if prices come from one.
+    pub fn recorded(&self) -> Option<&Recorded> {
+        if let CostKind::Recorded(recorded) = self { Some(recorded) } else { None }
+    }
 }
 
 /// A request to optimize a model. `Request::new` has the defaults of the command line.
@@ -222,7 +244,8 @@ pub struct Request {
     pub cost: CostKind,
     /// Wall time that the whole run may take.
     pub budget: Duration,
-    /// Threads per operator in deployment; by default, what the runtime itself uses.
+    /// Threads per operator in deployment; by default, what the runtime itself uses. With recorded prices,
+    /// those that this machine's own prices are of, by default those of the recording.
     pub threads: Option<usize>,
     /// Seed of everything random.
     pub seed: u64,

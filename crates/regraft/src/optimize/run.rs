@@ -70,8 +70,10 @@ impl<'a> Run<'a> {
     /// A run at its start.
     pub fn new(job: &'a Job, clock: TimeBudget, journal: Journal, observer: &'a mut dyn Observer) -> Result<Run<'a>, Failure> {
         let evaluator = evaluator(job)?;
-        // What comes out untimed depends on the model alone.
-        let record = if job.request.untimed { TuningRecord::default() } else { TuningRecord::recall(job, evaluator.prices()) };
+        // What comes out untimed depends on the model alone, and what is predicted for another machine on the
+        // recording.
+        let forgets = job.request.untimed || evaluator.prices().is_recorded();
+        let record = if forgets { TuningRecord::default() } else { TuningRecord::recall(job, evaluator.prices()) };
         Ok(Run { record, ..Run::of(job, evaluator, clock, journal, observer) })
     }
 

@@ -2,6 +2,7 @@
 //! machine's clock says.
 
 mod headroom;
+mod recorded;
 mod starting;
 mod store;
 mod threads;

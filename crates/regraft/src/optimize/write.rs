@@ -47,7 +47,7 @@ pub fn write(run: &mut Run<'_>, decision: &Decision) -> Result<Output, Failure> 
     };
     let certificate = certify(run, trails)?;
     let record = std::mem::take(&mut run.record);
-    if !request.untimed {
+    if !request.untimed && !run.evaluator.prices().is_recorded() {
         record.keep(run.job, run.evaluator.prices_mut(), &decision.comparison.candidates, decision.winner())?;
     }
     Ok(Output { bytes, nodes, certificate })

@@ -84,8 +84,12 @@ impl Page {
         let report = &self.report;
         let mut table = Table::new(&["", "before", "after"]);
         if let (Some(before), Some(after)) = render::medians(report) {
-            table.row([&"a run", &show_ns(before), &show_ns(after)]);
-            table.row([&"times as fast, run beside each other", &"", &render::ratio(&report.speedup)]);
+            let (run, faster) = match &report.prediction {
+                Some(prediction) => (format!("a run on {}", prediction.place()), "times as fast there, not measured"),
+                None => ("a run".into(), "times as fast, run beside each other"),
+            };
+            table.row([&run, &show_ns(before), &show_ns(after)]);
+            table.row([&faster, &"", &render::speedup(report)]);
         }
         if let Some(single) = &report.single_thread {
             table.row([&"at one thread", &show_ns(single.median_ns.0), &show_ns(single.median_ns.1)]);

@@ -1,9 +1,10 @@
-//! How candidates are priced, timed and checked: by measuring, from a frozen store, or, when memory
-//! is short, by the price list.
+//! How candidates are priced, timed and checked: by measuring, from a frozen store, from a recording of
+//! another machine, or, when memory is short, by the price list.
 
 mod frozen;
 mod listed;
 mod measuring;
+mod predicting;
 mod prices;
 
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ use crate::sizes::Sizes;
 use frozen::Frozen;
 use listed::Listed;
 use measuring::Measuring;
+use predicting::Predicting;
 
 /// How candidates are priced, timed and checked.
 pub trait Evaluator {
@@ -109,16 +111,16 @@ pub fn evaluator(job: &Job) -> Result<Box<dyn Evaluator + '_>, Failure> {
     let prices = Prices::open(&job.request, (&*job.runtime, job.threads), &sizes, &job.input.graph)?;
     Ok(if job.memory.is_tight() || job.request.untimed {
         Box::new(Listed::new(job, prices)?)
-    } else if job.request.frozen {
+    } else if job.request.frozen && !prices.is_recorded() {
         Box::new(Frozen::new(job, prices))
     } else {
-        measuring(job, prices)
+        learning(job, prices)
     })
 }
 
-/// An evaluator that measures, with these prices.
-pub fn measuring(job: &Job, prices: Prices) -> Box<dyn Evaluator + '_> {
-    Box::new(Measuring::new(job, prices))
+/// An evaluator that learns by profiling, with these prices.
+pub fn learning(job: &Job, prices: Prices) -> Box<dyn Evaluator + '_> {
+    if prices.is_recorded() { Box::new(Predicting::new(job, prices)) } else { Box::new(Measuring::new(job, prices)) }
 }
 
 /// Key of the input and a candidate in the store, at the setting with this label.

@@ -7,7 +7,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use regraft_cost::{Attribution, Ceiling, CostModel, Measured, NameTable, Ns, Observation, Operators, Pricing, Roofline, Target};
+use regraft_cost::{
+    Attribution, Carried, Ceiling, CostModel, Measured, NameTable, Ns, Observation, Operators, Prediction, Pricing, Roofline, Target,
+};
 use regraft_ir::key::canonical_key;
 use regraft_ir::{Bindings, Graph, NodeId};
 use regraft_onnx::Written;
@@ -65,6 +67,8 @@ enum Source {
 /// Measured prices, and how the input ran.
 struct Lab {
     measured: Measured,
+    /// Prices of another machine, if those count: what was measured here only completes them.
+    carried: Option<Carried>,
     input: Option<Input>,
     /// All models that this run profiled, the input too, once tuning is over.
     profiled: Vec<Seen>,
@@ -102,7 +106,46 @@ pub fn open_store(path: Option<&PathBuf>, frozen: bool) -> Result<Store, Failure
 
 impl Lab {
     fn new(measured: Measured) -> Lab {
-        Lab { measured, input: None, profiled: Vec::new(), seen: Vec::new(), recalled: false }
+        Lab { measured, carried: None, input: None, profiled: Vec::new(), seen: Vec::new(), recalled: false }
+    }
+
+    /// The same prices for another model, or at other sizes.
+    fn lent(&self, bindings: &Bindings) -> Lab {
+        let carried = self.carried.as_ref().map(|carried| carried.lent(bindings.clone()));
+        Lab { carried, ..Lab::new(self.measured.lent(bindings.clone())) }
+    }
+
+    /// What was measured since tells more of what was not recorded.
+    fn carry_over(&mut self) {
+        if let Some(carried) = &mut self.carried {
+            carried.learn(&self.measured);
+        }
+    }
+
+    /// The part of a graph's price that rests on guesses, or on prices of another machine than that
+    /// which counts, ns.
+    fn guessed(&self, graph: &Graph) -> Ns {
+        match &self.carried {
+            Some(carried) => carried.carried(&self.measured, graph).round() as Ns,
+            None => self.measured.known(graph).unknown_ns,
+        }
+    }
+}
+
+impl CostModel for Lab {
+    fn price(&self, graph: &Graph, id: NodeId) -> Ns {
+        match &self.carried {
+            Some(carried) => carried.price(&self.measured, graph, id),
+            None => self.measured.price(graph, id),
+        }
+    }
+
+    fn overhead(&self) -> Ns {
+        self.carried.as_ref().map_or_else(|| self.measured.overhead(), |carried| carried.overhead().round() as Ns)
+    }
+
+    fn bindings(&self) -> Option<&Bindings> {
+        Some(&self.measured.bindings)
     }
 }
 
@@ -111,7 +154,7 @@ impl Site {
         match &self.source {
             Source::Roofline(roofline) => roofline,
             Source::Operators(operators) => operators,
-            Source::Measured(lab) => &lab.measured,
+            Source::Measured(lab) => &**lab,
         }
     }
 
@@ -164,13 +207,18 @@ impl Prices {
         let target = Target::here(runtime, threads as u32);
         let store = open_store(request.cost_store.as_ref(), request.frozen)?;
         let source = |sizes: &&Sizes| {
-            Ok::<Source, Failure>(match request.cost {
+            Ok::<Source, Failure>(match &request.cost {
                 CostKind::Roofline => Source::Roofline(Roofline::new(sizes.symbols.clone())),
                 CostKind::Operators => Source::Operators(Operators(Roofline::new(sizes.symbols.clone()))),
                 CostKind::Measured => {
                     let measured = Measured::load(sizes.symbols.clone(), &store, &target)?;
                     let recalled = !measured.table().is_empty();
                     Source::Measured(Box::new(Lab { recalled, ..Lab::new(measured) }))
+                }
+                CostKind::Recorded(recorded) => {
+                    let measured = Measured::load(sizes.symbols.clone(), &store, &target)?;
+                    let carried = Carried::new(&recorded.recording, sizes.symbols.clone(), input, &measured);
+                    Source::Measured(Box::new(Lab { carried: Some(carried), ..Lab::new(measured) }))
                 }
             })
         };
@@ -186,7 +234,7 @@ impl Prices {
             let source = match &site.source {
                 Source::Roofline(roofline) => Source::Roofline(Roofline { bindings: symbols.clone(), ..roofline.clone() }),
                 Source::Operators(_) => Source::Operators(Operators(Roofline::new(symbols.clone()))),
-                Source::Measured(lab) => Source::Measured(Box::new(Lab::new(lab.measured.lent(symbols.clone())))),
+                Source::Measured(lab) => Source::Measured(Box::new(lab.lent(symbols))),
             };
             Site { source, weight: site.weight }
         };
@@ -197,6 +245,7 @@ impl Prices {
     pub fn take_back(&mut self, mut lent: Prices) {
         for (lab, lent) in self.sites.labs().zip(lent.sites.labs()) {
             lab.measured.take_back(std::mem::take(&mut lent.measured));
+            lab.carry_over();
         }
     }
 
@@ -227,9 +276,9 @@ impl Prices {
             Source::Roofline(roofline) => Box::new(Roofline { bindings: bindings.clone(), ..roofline.clone() }),
             Source::Operators(_) => Box::new(Operators(Roofline::new(bindings.clone()))),
             Source::Measured(lab) => {
-                let mut measured = lab.measured.clone();
-                (measured.bindings, measured.pricing) = (bindings.clone(), pricing);
-                Box::new(measured)
+                let mut lent = lab.lent(bindings);
+                lent.measured.pricing = pricing;
+                Box::new(lent)
             }
         }
     }
@@ -259,8 +308,25 @@ impl Prices {
         if !self.is_measured() {
             return 1.0;
         }
-        let guessed: f64 = self.sites.0.iter().filter_map(|site| Some(site.share(site.lab()?.measured.known(graph).unknown_ns))).sum();
+        let guessed: f64 = self.sites.0.iter().filter_map(|site| Some(site.share(site.lab()?.guessed(graph)))).sum();
         guessed / self.total(graph).max(1) as f64
+    }
+
+    /// True if prices of another machine count.
+    pub fn is_recorded(&self) -> bool {
+        self.first().lab().is_some_and(|lab| lab.carried.is_some())
+    }
+
+    /// What a graph takes instead of another one on the machine that prices were recorded on, at each
+    /// binding; nothing if prices are of this machine.
+    pub fn predictions(&self, before: &Graph, after: &Graph) -> Vec<Prediction> {
+        let one = |lab: &Lab| Some(lab.carried.as_ref()?.predict(&lab.measured, before, after));
+        self.sites.0.iter().filter_map(|site| one(site.lab()?)).collect()
+    }
+
+    /// Signatures that both this machine and the recording know, at the first binding.
+    pub fn shared(&self) -> usize {
+        self.first().lab().and_then(|lab| lab.carried.as_ref()).map_or(0, Carried::shared)
     }
 
     /// True if every node of the graph has a measured price in its context.
@@ -292,6 +358,7 @@ impl Prices {
             all.all += start.elapsed() + Duration::from_nanos(profile.runs.iter().sum());
             let names = names(&artifact.written);
             lab.measured.observe(&[Observation { graph, names: &names, profile: &profile, run_ns: Some(run_ns) }]);
+            lab.carry_over();
             lab.input = Some(Input { graph: graph.clone(), names, profile, run_ns });
             self.input.get_or_insert(session);
         }
@@ -323,6 +390,7 @@ impl Prices {
             let names = names(&artifact.written);
             let seen = Seen { graph: graph.clone(), names, profile, run_ns: (before, after) };
             learn(&mut lab.measured, input, &seen);
+            lab.carry_over();
             lab.seen.push(seen);
             ratios += (after / before).ln();
         }

@@ -18,7 +18,7 @@ use regraft_rules::Library;
 use regraft_search::{Engine, Spread};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
-pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble};
+pub use propose::{Proposal, Proposals, everywhere, explored, place, propose, scramble, spread};
 pub use record::{TuningRecord, retrace};
 
 use crate::error::Failure;
@@ -30,7 +30,6 @@ use crate::optimize::run::Run;
 use crate::optimize::script::Rewrite;
 use crate::optimize::starting::admits;
 use crate::report::{Aim, NotDone, Trial};
-use propose::spread;
 use rescue::{Start, refused_since, rescue};
 use turns::Turns;
 
@@ -181,7 +180,11 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let mut finalists = Vec::new();
         for mut candidate in candidates {
             if let Some(ratio) = candidate.profiled.filter(|ratio| *ratio > HOPELESS && run.job.refusal.is_none()) {
-                let because = format!("it ran {:.2} times as fast as the input when it was tried out", 1.0 / ratio);
+                let faster = 1.0 / ratio;
+                let because = match run.evaluator.prices().is_recorded() {
+                    true => format!("it is predicted to run {faster:.2} times as fast as the input"),
+                    false => format!("it ran {faster:.2} times as fast as the input when it was tried out"),
+                };
                 run.journal.not_done.push(NotDone { what: candidate.name, at: "trial".into(), because });
             } else if finalists.len() < most && admits(run, &mut candidate) {
                 finalists.push(candidate);
@@ -457,7 +460,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let mut ratio = None;
         if let Some(mut candidate) = self.run.realize(name, proposal)? {
             if self.profile(&mut candidate) {
-                trial.measured = candidate.profiled.map(f64::recip);
+                trial.measured = candidate.profiled.filter(|_| !self.run.evaluator.prices().is_recorded()).map(f64::recip);
                 if !self.leads(&candidate) || admits(self.run, &mut candidate) {
                     ratio = candidate.profiled;
                     self.run.clock.opened(nodes, start.elapsed());
@@ -493,7 +496,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
             }
         }
         if let Some(ratio) = candidate.profiled {
-            self.run.phase(Phase::Measure, &format!("{}: {:.3} times as fast as the input", candidate.name, 1.0 / ratio));
+            let by = if self.run.evaluator.prices().is_recorded() { " by recorded prices" } else { "" };
+            self.run.phase(Phase::Measure, &format!("{}: {:.3} times as fast as the input{by}", candidate.name, 1.0 / ratio));
         }
         true
     }

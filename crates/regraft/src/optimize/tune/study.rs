@@ -7,7 +7,7 @@ use regraft_cost::Pricing;
 
 use crate::error::Failure;
 use crate::limits::Limits;
-use crate::optimize::evaluate::measuring;
+use crate::optimize::evaluate::learning;
 use crate::optimize::excerpt::Excerpt;
 use crate::optimize::load::{Input, Job, clean};
 use crate::optimize::observer::{Observer, Phase};
@@ -51,7 +51,7 @@ impl Tuner<'_, '_> {
         let journal = Journal { complete: true, named: run.journal.named, ..Journal::default() };
         let begun = Instant::now();
         let clock = TimeBudget::for_tuning(begun, time);
-        let mut inner = Run::of(&job, measuring(&job, lent), clock, journal, &mut studying);
+        let mut inner = Run::of(&job, learning(&job, lent), clock, journal, &mut studying);
         let mut tuner = Tuner::new(&mut inner);
         (tuner.library, tuner.explored) = (std::mem::take(&mut self.library), std::mem::take(&mut self.explored));
         let done = tuner.profile_input().and_then(|()| tuner.rounds(0, None));
