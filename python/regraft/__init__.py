@@ -14,6 +14,7 @@ from .timing import Bench, Timed, bench
 from .comparison import Check, check
 from .errors import Error, Failed, Interrupted, Unmet
 from .optimization import Result, optimize
+from .recording import Recording, record
 from .farming import Row, farm
 from .library import Rule, explain, rules
 from .dropins import simplify, slim
@@ -25,6 +26,7 @@ __all__ = [
     "Error",
     "Failed",
     "Interrupted",
+    "Recording",
     "Result",
     "Row",
     "Rule",
@@ -37,6 +39,7 @@ __all__ = [
     "explain",
     "farm",
     "optimize",
+    "record",
     "rules",
     "simplify",
     "slim",

@@ -44,8 +44,18 @@ class Result:
 
     @property
     def speedup(self) -> Speedup:
-        """How many times faster the model runs than the input, on this machine."""
+        """How many times faster the model runs than the input, on this machine; where prices of another one decided,
+        what is predicted for that one: see `prediction`.
+        """
         return Speedup.of(self.report["speedup"])
+
+    @property
+    def prediction(self) -> dict[str, Any] | None:
+        """What `speedup` rests on if it was predicted from prices recorded on another machine, and not measured here:
+        the device, and how much was carried over. None if it was measured.
+        """
+        found: dict[str, Any] | None = self.report.get("prediction")
+        return found
 
     @cached_property
     def model(self) -> onnx.ModelProto:
@@ -163,7 +173,8 @@ def optimize(
         memory: Bytes of memory that the call may take.
         search: How to search; `regraft optimize --help` lists the ways.
         steps: Longest sequence of rewrites.
-        cost: Where prices come from: `"measured"` or `"roofline"`.
+        cost: Where prices come from: `"measured"`, `"roofline"`, or `"profile:FILE"`, which `record` wrote on another
+            machine: they decide, and nothing is timed.
         seed: Seed of everything random.
         rules: Files with more rules.
         deny: Rules, or numeric classes of rules such as `"fast-bilinear"`, that are not used.

@@ -66,6 +66,20 @@ class Package(unittest.TestCase):
         self.assertTrue(result.save(self.folder / "copy.onnx").exists())
         self.assertIn("verdict", regraft.explain(result))
 
+    def test_recorded_prices_predict(self) -> None:
+        recording = regraft.record(self.path, self.folder / "device.json", threads=1, budget=4)
+        self.assertTrue(recording.path.exists())
+        self.assertGreater(recording.report["prices"], 0)
+        result = self.optimize(self.path, self.folder / "fast.onnx", cost=recording.cost)
+        assert result.prediction is not None
+        self.assertEqual(result.prediction["threads"], 1)
+        self.assertEqual(result.speedup.pairs, 0)
+        self.assertIn("not measured here", result.verdict)
+        self.assertIsNone(self.optimize(self.path, untimed=True).prediction)
+        with self.assertRaises(regraft.Failed) as caught:
+            self.optimize(self.path, cost=f"profile:{self.path}")
+        self.assertTrue(caught.exception.hint)
+
     @unittest.skipUnless(importlib.util.find_spec("openvino"), "openvino is not installed")
     def test_the_fastest_runtime_is_named(self) -> None:
         result = self.optimize(self.path, target="openvino", untimed=True)
