@@ -552,6 +552,7 @@ mod tests {
             seed: 7,
             search: "auto".into(),
             cost: "measured".into(),
+            prediction: None,
             timings: vec![timing("input", 1.43e6, Speedup::NONE), timing("candidate 1", 1e6, speedup)],
             undecided: Vec::new(),
             speedup,
@@ -617,6 +618,40 @@ mod tests {
         assert!(verdict(&report, &[]).starts_with("verdict: no gain of more than 0.5 %; the input was written unchanged"));
         report.cleaned.push(("dead-code".into(), 1));
         assert!(verdict(&report, &[]).starts_with("verdict: 1.02x faster [1.01, 1.04]; the input was written without 1 superfluous node"));
+    }
+
+    #[test]
+    fn a_prediction_is_called_one() {
+        let prediction = Predicted {
+            file: "device.json".into(),
+            device: "a small processor".into(),
+            machine: "a small processor/0/4".into(),
+            runtime: "onnxruntime 1".into(),
+            threads: 4,
+            recorded_at: 1,
+            run_ns: 2e6,
+            spread_ns: 1e4,
+            speedup: Speedup { median: 1.2, low: 1.1, high: 1.3, pairs: 0 },
+            carried: 0.07,
+            shared: 12,
+            is_kept: false,
+            input: "m.onnx".into(),
+            models: Default::default(),
+        };
+        let mut report = Report { speedup: prediction.speedup, prediction: Some(prediction), ..report(1) };
+        let said = verdict(&report, &[]);
+        let want = "verdict: predicted 1.20x faster [1.10, 1.30] · predicted from prices recorded on a small processor \
+                    (onnxruntime 1, 4 threads), 7 % of the time carried over from this machine, not measured here; \
+                    `regraft bench --here m.onnx f.onnx` on that device confirms it · ";
+        assert!(said.starts_with(want), "{said}");
+        assert!(table(&report).contains("predicted 1.20x [1.10, 1.30]"), "{}", table(&report));
+        assert!(details(&report).contains("device.json: a small processor"), "{}", details(&report));
+        report.prediction.iter_mut().for_each(|prediction| prediction.is_kept = true);
+        (report.applied, report.speedup) = (Vec::new(), Speedup::NONE);
+        report.timings[1].speedup = Speedup { median: 1.02, low: 0.9, high: 1.2, pairs: 0 };
+        let kept = verdict(&report, &[]);
+        assert!(kept.starts_with("verdict: no gain beyond its uncertainty is predicted; the input was written unchanged · "), "{kept}");
+        assert!(kept.contains("not measured here") && !kept.contains("bench --here"), "{kept}");
     }
 
     #[test]

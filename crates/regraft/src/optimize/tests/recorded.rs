@@ -58,7 +58,7 @@ fn a_recording_knows_what_rules_would_make() {
     let [model] = recording.models.as_slice() else { panic!("{recording:?}") };
     assert_eq!((model.run_ns, model.spread_ns, model.shapes.clone()), (51_000.0, 0.0, vec![("x".to_string(), vec![4, 8])]));
     assert!(model.variants > 0 && model.profile.len() == 5 && model.digest[0].len() == 64, "{model:?}");
-    let gelu = recording.prices.iter().find(|price| price.signature.starts_with("Gelu(")).expect("the fused operator");
+    let gelu = recording.prices.iter().find(|price| price.signature.starts_with("Gelu")).expect("the fused operator");
     assert!(gelu.kernel.is_some() && gelu.samples > 0, "{gelu:?}");
     assert_eq!(Recording::parse(&recording.to_text()).as_ref(), Ok(&recording));
     assert!(!scene.path("store.sqlite").exists(), "the machine's own store is not touched");
@@ -91,7 +91,7 @@ fn what_was_not_recorded_is_carried_over() {
     let slower = Scripted { operator: |_| 30_000, ..EVEN };
     let scene = Scene::new(&GELU);
     let recording = without_variants(scene.recorded(slower));
-    assert!(recording.prices.iter().all(|price| !price.signature.starts_with("Gelu(")));
+    assert!(recording.prices.iter().all(|price| !price.signature.starts_with("Gelu")));
     let report = scene.predicted(EVEN, recording);
     assert!(scene.written().contains(&"Gelu".to_owned()), "{:?}", scene.written());
     let prediction = report.prediction.as_ref().expect("a prediction");
