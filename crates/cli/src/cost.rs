@@ -313,11 +313,19 @@ fn record(args: &RecordArgs, console: &Console) -> Result<Exit, Failure> {
 fn recorded(report: &RecordReport, console: &Console) -> String {
     let mut text = String::new();
     if !console.quiet {
-        let mut table = plain_table(&["model", "time", "spread", "runs", "rewritten", "at"], &[1, 2, 3, 4]);
+        let mut table = plain_table(&["model", "time", "spread", "runs", "rewritten", "error", "at"], &[1, 2, 3, 4, 5]);
         for row in &report.models {
             let at = row.shapes.iter().map(|(name, sizes)| shape(name, sizes)).collect::<Vec<_>>().join(" ");
             let (run, spread) = (show_ns(row.run_ns), show_ns(row.spread_ns));
-            table.add_row([row.model.clone(), run, spread, row.runs.to_string(), format!("×{}", row.variants), at]);
+            table.add_row([
+                row.model.clone(),
+                run,
+                spread,
+                row.runs.to_string(),
+                format!("×{}", row.variants),
+                format!("{:.1} %", 100.0 * row.error),
+                at,
+            ]);
         }
         text = format!("{}\n", lines(&table));
     }

@@ -68,6 +68,9 @@ pub struct Prediction {
     pub after: f64,
     /// Half the interval of 95 % of what the second one takes, given what the first one takes, ns.
     pub doubt: f64,
+    /// Standard deviation of the logarithm of such predictions, where they could be compared with what was
+    /// measured.
+    pub error: f64,
     /// Part of the second one's time that was not recorded in its context.
     pub carried: f64,
 }
@@ -76,7 +79,9 @@ impl Prediction {
     /// How many times faster the second one is, and the interval of that.
     pub fn ratio(&self) -> (f64, f64, f64) {
         let over = |after: f64| self.before.max(1.0) / after.max(1.0);
-        (over(self.after), over(self.after + self.doubt), over((self.after - self.doubt).max(LEAST_SHARE * self.after)))
+        let (slow, fast) = (self.after + self.doubt, (self.after - self.doubt).max(LEAST_SHARE * self.after));
+        let error = (DEVIATIONS * self.error).exp();
+        (over(self.after), over(slow) / error, over(fast) * error)
     }
 }
 
@@ -116,8 +121,13 @@ impl Ratios {
 /// The median of logarithms, and their spread about it.
 fn robust(logarithms: &[f64], least: f64) -> Ratio {
     let center = median(logarithms.to_vec());
-    let deviation = median(logarithms.iter().map(|x| (x - center).abs()).collect());
-    Ratio { factor: center.exp(), doubt: (NORMAL * deviation).max(least) }
+    let about: Vec<f64> = logarithms.iter().map(|x| x - center).collect();
+    Ratio { factor: center.exp(), doubt: deviation(&about).max(least) }
+}
+
+/// The standard deviation of errors, unmoved by outliers.
+pub fn deviation(errors: &[f64]) -> f64 {
+    NORMAL * median(errors.iter().map(|error| error.abs()).collect())
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -138,6 +148,8 @@ pub struct Carried {
     kernels: FxHashMap<String, Kernel>,
     /// Standard deviation of a recorded observation, relative.
     noise: f64,
+    /// How far recorded prices were off about whole models.
+    error: f64,
     /// Of prices that were measured here.
     measured: Ratios,
     /// Of guesses.
@@ -149,8 +161,8 @@ impl Carried {
     pub fn new(recording: &Recording, bindings: Bindings, graph: &Graph, local: &Measured) -> Carried {
         let (kernels, mut recorded) = (recording.kernels(), recording.measured(bindings));
         recorded.expect_model(graph);
-        let noise = NOISE.max(0.5 * recording.spread());
-        let mut carried = Carried { recorded, kernels, noise, measured: Ratios::default(), guessed: Ratios::default() };
+        let (noise, error) = (NOISE.max(0.5 * recording.spread()), recording.error());
+        let mut carried = Carried { recorded, kernels, noise, error, measured: Ratios::default(), guessed: Ratios::default() };
         for id in graph.ids().filter(|id| is_priced(graph, *id)) {
             let known = carried.recorded.table.get(&Signature::of(graph, &carried.recorded.bindings, id));
             if let (Some(entry), Some(load)) = (known, Workload::of(graph, &carried.recorded.bindings, id)) {
@@ -263,7 +275,7 @@ impl Carried {
         }
         let (before, after_ns) = (total(before), total(after));
         let carried = self.carried(local, after) / after_ns.max(1.0);
-        Prediction { before, after: after_ns, doubt: DEVIATIONS * (squares.sqrt() + sum), carried }
+        Prediction { before, after: after_ns, doubt: DEVIATIONS * (squares.sqrt() + sum), error: self.error, carried }
     }
 }
 
@@ -409,6 +421,9 @@ mod tests {
         let (ratio, low, high) = prediction.ratio();
         assert!((ratio - 1.15).abs() < 1e-9 && low < ratio && ratio < high, "{low} {ratio} {high}");
         assert_eq!(carried_over.predict(&local, &before, &before).doubt, 0.0);
+        // So does a list that was off about whole models.
+        let unsure = Prediction { error: 0.1, ..prediction };
+        assert!(unsure.ratio().1 < 1.0 && (unsure.ratio().0 - ratio).abs() < 1e-12, "{:?}", unsure.ratio());
         // What was not recorded widens the interval.
         prices.truncate(3);
         let wider = carried(&prices, &before, &local).predict(&local, &before, &after);

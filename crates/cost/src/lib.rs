@@ -41,7 +41,7 @@ pub mod table;
 pub mod workload;
 
 pub use attribute::{Attribution, Charge};
-pub use carried::{Carried, Estimate, Origin, Prediction};
+pub use carried::{Carried, Estimate, Origin, Prediction, deviation};
 pub use fingerprint::fingerprint;
 pub use headroom::{Arithmetic, Ceiling, Spot, spots};
 pub use layout::{LaidOut, LayoutTarget};

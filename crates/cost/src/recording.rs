@@ -73,6 +73,9 @@ pub struct RecordedModel {
     /// Models that one of the rules made of it everywhere, and that were profiled for the prices of
     /// their operators.
     pub variants: usize,
+    /// Standard deviation of the logarithm of what the prices say of the speed of these, against what was
+    /// measured of it.
+    pub error: f64,
     /// Its operators: name, signature, and price in ns.
     pub profile: Vec<(String, String, u64)>,
 }
@@ -169,7 +172,8 @@ impl Recording {
             }
         }
         let is_time = |ns: f64| ns.is_finite() && ns >= 0.0;
-        let bad = self.models.iter().find(|model| !is_time(model.run_ns) || model.run_ns == 0.0 || !is_time(model.spread_ns));
+        let is_bad = |model: &&RecordedModel| model.run_ns == 0.0 || ![model.run_ns, model.spread_ns, model.error].into_iter().all(is_time);
+        let bad = self.models.iter().find(is_bad);
         bad.map(|model| format!("the time of `{}` is no time", model.name))
     }
 
@@ -177,6 +181,11 @@ impl Recording {
     /// largest of all models.
     pub fn spread(&self) -> f64 {
         self.models.iter().map(|model| model.spread_ns / model.run_ns).fold(0.0, f64::max)
+    }
+
+    /// How far prices were off about whole models: the largest error of all models.
+    pub fn error(&self) -> f64 {
+        self.models.iter().map(|model| model.error).fold(0.0, f64::max)
     }
 
     /// The price list, for a model whose symbols have these values.
@@ -239,6 +248,7 @@ pub(crate) mod tests {
             spread_ns: 0.0,
             runs: 1,
             variants: 0,
+            error: 0.0,
             profile: Vec::new(),
         };
         Recording {

@@ -71,6 +71,8 @@ pub struct RecordedRow {
     pub runs: usize,
     /// Rewritten models that were profiled for the prices of their operators.
     pub variants: usize,
+    /// Standard deviation of what the prices say of these, against what was measured, relative.
+    pub error: f64,
 }
 
 /// A recording, and what the user should know of it.
@@ -138,6 +140,7 @@ pub fn write(recording: &Recording, file: &Path) -> Result<RecordReport, Failure
         spread_ns: model.spread_ns,
         runs: model.runs,
         variants: model.variants,
+        error: model.error,
     };
     Ok(RecordReport {
         schema: SCHEMA,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use regraft_cost::{Measured, RecordedModel, Signature, Target, Workload, describe, is_priced};
+use regraft_cost::{Measured, RecordedModel, Signature, Target, Workload, describe, deviation, is_priced};
 use regraft_ir::{Bindings, Graph, Kernel};
 use regraft_rules::Library;
 use regraft_runtime::{Runtime, SessionOptions, Store, TimingOptions, median, quantile, time_interleaved};
@@ -57,12 +57,12 @@ pub fn rehearse(
     let ends = start + request.budget;
     let sizes: Vec<_> = job.bindings.iter().map(|binding| &binding.sizes).collect();
     let prices = Prices::open(&job.request, (&*job.runtime, threads), &sizes, &job.input.graph)?;
-    let mut rehearsal = Rehearsal { job: &job, prices, kernels, observer, ends, variants: 0 };
+    let mut rehearsal = Rehearsal { job: &job, prices, kernels, observer, ends, variants: Vec::new() };
     rehearsal.input()?;
     let whole = rehearsal.whole(start + request.budget.mul_f64(WHOLE))?;
     rehearsal.variants();
     rehearsal.prices.save()?;
-    let variants = rehearsal.variants;
+    let (variants, error) = (rehearsal.variants.len(), rehearsal.error());
     drop(rehearsal);
 
     let (digest, name) = (digest(model)?, model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()));
@@ -80,6 +80,7 @@ pub fn rehearse(
             spread_ns: quartile(0.75) - quartile(0.25),
             runs: runs.len(),
             variants,
+            error,
             profile: rows.into_iter().map(|row| (row.name, row.signature, row.ns)).collect(),
         })
     };
@@ -94,8 +95,8 @@ struct Rehearsal<'a> {
     kernels: &'a mut FxHashMap<String, Kernel>,
     observer: &'a mut dyn Observer,
     ends: Instant,
-    /// Rewritten models that were profiled.
-    variants: usize,
+    /// Rewritten models that were profiled, and their times relative to the input's.
+    variants: Vec<(Graph, f64)>,
 }
 
 impl<'a> Rehearsal<'a> {
@@ -182,10 +183,17 @@ impl<'a> Rehearsal<'a> {
         let Ok(artifact) = self.job.write(&variant.graph).and_then(Artifact::runnable) else { return };
         let (ends, observer, profiler) = (self.ends, &*self.observer, self.profiler(self.job.request.budget));
         let go_on = || Instant::now() < ends && !observer.interrupted();
-        if self.prices.observe(&profiler, &variant.graph, &artifact, &go_on).is_ok() {
-            self.variants += 1;
+        if let Ok(ratio) = self.prices.observe(&profiler, &variant.graph, &artifact, &go_on) {
             self.classify(&variant.graph);
+            self.variants.push((variant.graph, ratio));
         }
+    }
+
+    /// How far the prices are off about the rewritten models that they come from.
+    fn error(&self) -> f64 {
+        let input = self.prices.total(&self.job.input.graph).max(1) as f64;
+        let off = |(graph, ratio): &(Graph, f64)| (self.prices.total(graph).max(1) as f64 / input / ratio).ln();
+        deviation(&self.variants.iter().map(off).collect::<Vec<_>>())
     }
 
     fn is_over(&self) -> bool {
