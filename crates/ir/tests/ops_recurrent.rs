@@ -229,7 +229,7 @@ fn types() {
     for case in CASES {
         let types = case.op().infer(&case.types(length.clone(), batch.clone())).unwrap();
         let states = [Dim::from(case.directions()), batch.clone(), Dim::from(2)];
-        assert_eq!(types[0].shape[..], [&[length.clone()], &states[..]].concat()[..]);
+        assert_eq!(types[0].shape[..], [std::slice::from_ref(&length), &states[..]].concat()[..]);
         assert!(types[1..].iter().all(|ty| ty.shape[..] == states), "{types:?}");
         // Any operand of another size, rank or type.
         for at in 0..3 + case.optional.len() {

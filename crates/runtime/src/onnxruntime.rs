@@ -265,7 +265,7 @@ enum Bound {
     /// In the memory of the process.
     Host(Vec<SessionInputValue<'static>>),
     /// In that of a device, where the outputs stay, too.
-    Device(IoBinding),
+    Device(Box<IoBinding>),
 }
 
 /// A model that ONNX Runtime has loaded.
@@ -370,7 +370,8 @@ impl Session for Opened {
         self.bound = Some(match &self.memory {
             None => Bound::Host(values),
             Some(memory) => {
-                Bound::Device(guard(|| self.on_device(&values, memory).map_err(|e| e.to_string())).map_err(|cause| self.run_error(&cause))?)
+                let binding = guard(|| self.on_device(&values, memory).map_err(|e| e.to_string()));
+                Bound::Device(Box::new(binding.map_err(|cause| self.run_error(&cause))?))
             }
         });
         Ok(())

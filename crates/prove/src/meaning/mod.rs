@@ -310,7 +310,7 @@ impl<'a> Meaning<'a> {
         if let Some(constant) = self.whole_numbers(value) {
             return self.constant(&constant, index);
         }
-        let kinds: [Kind<'a>; 7] = [
+        let kinds: [Kind<'a>; 8] = [
             Meaning::pointwise,
             Meaning::movement,
             Meaning::contraction,
