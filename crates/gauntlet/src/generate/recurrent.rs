@@ -15,12 +15,20 @@ const UNBOUNDED: &[(&str, usize)] = &[("Relu", 0), ("Softplus", 0), ("LeakyRelu"
 /// An `RNN`, a `GRU` or an `LSTM`.
 pub fn layer(d: &mut Draft) -> Option<Val> {
     let ty = d.real;
-    let x = d.choose(|v| v.ty == ty && v.rank() == 3 && v.dims[2].known().is_some_and(|size| (1..=24).contains(&size)))?;
+    let small = |size: &Size| size.known().is_some_and(|size| (1..=24).contains(&size));
+    let x = d.choose(|v| v.ty == ty && (2..=3).contains(&v.rank()) && v.dims.last().is_some_and(small))?;
     // ONNX Runtime has no kernels for doubles.
     if ty == DType::F64 || d.opset < 7 {
         return None;
     }
-    let x = d.tame(x);
+    let x = match d.tame(x) {
+        // One sequence.
+        x if x.rank() == 2 => {
+            let sizes = d.ints(&[0, 1, -1]);
+            d.emit("Reshape", &[&x, &sizes], vec![], ty, vec![x.dims[0], Size::fixed(1), x.dims[1]], x.mag)
+        }
+        x => x,
+    };
     let (op, gates, curves) = d.random.pick(&[("RNN", 1, 1), ("GRU", 3, 2), ("LSTM", 4, 3)]);
     let direction = d.random.pick(&["forward", "reverse", "bidirectional"]);
     let directions = if direction == "bidirectional" { 2 } else { 1 };
