@@ -101,7 +101,7 @@ const STEPS: &[(usize, Step)] = &[
     (1, layer::global_pool),
     (2, layer::batch_norm),
     (3, layer::normalize),
-    (1, layer::rotate),
+    (3, layer::rotate),
     (1, layer::attention),
     (4, layer::matmul),
     (2, layer::gemm),
