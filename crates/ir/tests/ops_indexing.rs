@@ -209,7 +209,7 @@ fn types_of_extreme_elements() {
     let types = top_k(1, 3, true).infer(std::slice::from_ref(&open)).unwrap();
     let shape = [Dim::symbol("N"), Dim::from(3)];
     assert_eq!(types, [TensorType::new(DType::F32, shape.clone()), TensorType::new(DType::I64, shape)]);
-    assert!(matches!(top_k(0, 3, true).infer(&[open.clone()]), Err(TypeError::Undecided { types, .. }) if types.len() == 2));
+    assert!(matches!(top_k(0, 3, true).infer(std::slice::from_ref(&open)), Err(TypeError::Undecided { types, .. }) if types.len() == 2));
     for (op, operand) in [
         (top_k(1, 5, true), open.clone()),
         (top_k(2, 1, true), open.clone()),
