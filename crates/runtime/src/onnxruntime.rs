@@ -378,19 +378,15 @@ impl Session for Opened {
     }
 
     fn run_bound(&mut self) -> Result<(), RuntimeError> {
-        let session = &mut self.session;
-        let mut run = || match &self.bound {
-            None => Ok(false),
-            Some(Bound::Host(values)) => session.run(&values[..]).map(|_| true),
-            Some(Bound::Device(binding)) => {
-                session.run_binding(binding).map(drop).and_then(|()| binding.synchronize_outputs()).map(|()| true)
-            }
+        let Some(bound) = &self.bound else {
+            return Err(RuntimeError::NotBound { model: self.model.clone() });
         };
-        match guard(|| run().map_err(|e| e.to_string())) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(RuntimeError::NotBound { model: self.model.clone() }),
-            Err(cause) => Err(self.run_error(&cause)),
-        }
+        let session = &mut self.session;
+        let mut run = || match bound {
+            Bound::Host(values) => session.run(&values[..]).map(drop),
+            Bound::Device(binding) => session.run_binding(binding).map(drop).and_then(|()| binding.synchronize_outputs()),
+        };
+        guard(|| run().map_err(|e| e.to_string())).map_err(|cause| self.run_error(&cause))
     }
 
     fn end_profile(&mut self) -> Result<RawProfile, RuntimeError> {

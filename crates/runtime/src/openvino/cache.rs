@@ -20,8 +20,8 @@ const TELLING: usize = 1 << 20;
 pub(super) struct Cache {
     folder: TempDir,
     most: u64,
-    /// The models and the bytes that they take, the one used last at the end.
-    models: Mutex<VecDeque<(String, u64)>>,
+    /// The folders and the bytes that they take, the one used last at the end.
+    models: Mutex<VecDeque<(PathBuf, u64)>>,
 }
 
 impl Cache {
@@ -31,33 +31,28 @@ impl Cache {
         Some(Cache { folder, most: MOST, models: Mutex::default() })
     }
 
-    /// The name of a model's folder. OpenVINO looks at the model itself: that two models share a
-    /// folder does no harm.
-    pub fn name(model: ModelSource<'_>) -> String {
+    /// A model's folder. OpenVINO looks at the model itself: that two models share a folder does no
+    /// harm.
+    pub fn place(&self, model: ModelSource<'_>) -> PathBuf {
         let mut hasher = DefaultHasher::new();
         match model {
             ModelSource::Path(path) => path.hash(&mut hasher),
             ModelSource::Bytes { bytes, base } => (bytes.len(), &bytes[..bytes.len().min(TELLING)], base).hash(&mut hasher),
         }
-        format!("{:016x}", hasher.finish())
+        self.folder.path().join(format!("{:016x}", hasher.finish()))
     }
 
-    /// The folder of that name.
-    pub fn place(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// Notes that the folder of that name was used, and removes others while all take too much.
-    pub fn used(&self, name: String) {
+    /// Notes that this folder was used, and removes others while all take too much.
+    pub fn used(&self, place: PathBuf) {
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        models.retain(|(other, _)| *other != name);
-        let files = std::fs::read_dir(self.place(&name)).into_iter().flatten().flatten();
+        models.retain(|(other, _)| *other != place);
+        let files = std::fs::read_dir(&place).into_iter().flatten().flatten();
         let bytes = files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum();
-        models.push_back((name, bytes));
+        models.push_back((place, bytes));
         while models.iter().map(|(_, bytes)| bytes).sum::<u64>() > self.most {
             let Some((oldest, _)) = models.pop_front() else { break };
             // What cannot be removed now is removed with the whole.
-            let _ = std::fs::remove_dir_all(self.place(&oldest));
+            let _ = std::fs::remove_dir_all(oldest);
         }
     }
 }
@@ -69,16 +64,17 @@ mod tests {
     #[test]
     fn what_was_used_longest_ago_makes_room() {
         let cache = Cache { most: 100, ..Cache::new().unwrap() };
+        let place = |name: &str| cache.folder.path().join(name);
         let put = |name: &str, bytes: usize| {
-            std::fs::create_dir_all(cache.place(name)).unwrap();
-            std::fs::write(cache.place(name).join("blob"), vec![0; bytes]).unwrap();
-            cache.used(name.into());
+            std::fs::create_dir_all(place(name)).unwrap();
+            std::fs::write(place(name).join("blob"), vec![0; bytes]).unwrap();
+            cache.used(place(name));
         };
         put("a", 40);
         put("b", 40);
-        cache.used("a".into());
+        cache.used(place("a"));
         put("c", 40);
-        let held = |name: &str| cache.place(name).exists();
+        let held = |name: &str| place(name).exists();
         assert!(held("a") && !held("b") && held("c"));
         put("large", 101);
         assert!(["a", "c", "large"].iter().all(|name| !held(name)));
@@ -89,8 +85,9 @@ mod tests {
 
     #[test]
     fn models_have_folders_of_their_own() {
-        let names = [ModelSource::bytes(b"a"), ModelSource::bytes(b"b"), ModelSource::path("a")].map(Cache::name);
-        assert!(names[0] != names[1] && names[0] != names[2]);
-        assert_eq!(Cache::name(ModelSource::bytes(b"a")), names[0]);
+        let cache = Cache::new().unwrap();
+        let places = [ModelSource::bytes(b"a"), ModelSource::bytes(b"b"), ModelSource::path("a")].map(|model| cache.place(model));
+        assert!(places[0] != places[1] && places[0] != places[2]);
+        assert_eq!(cache.place(ModelSource::bytes(b"a")), places[0]);
     }
 }

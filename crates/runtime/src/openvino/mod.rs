@@ -116,11 +116,10 @@ impl OpenVino {
             properties.push(("PERF_COUNT", "YES".to_owned()));
         }
         let cache = self.cache.as_ref().filter(|_| !options.fresh);
-        let name = cache.map(|_| Cache::name(model));
-        let place = cache.zip(name.as_ref()).map(|(cache, name)| cache.place(name));
+        let place = cache.map(|cache| cache.place(model));
         let (compiled, text) = compile(core, &network, &properties, place.as_deref(), options.graph)?;
-        if let (Some(cache), Some(name)) = (cache, name) {
-            cache.used(name);
+        if let (Some(cache), Some(place)) = (cache, place) {
+            cache.used(place);
         }
         drop(network);
         let infos = |ports: Vec<Port>, declared: &[ValueInfoProto]| -> native::Result<Vec<ValueInfo>> {
