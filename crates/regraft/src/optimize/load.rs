@@ -147,13 +147,14 @@ impl Writable for InModel<'_> {
 pub fn load(
     request: &Request,
     runtime: &dyn Fn() -> Result<Arc<dyn Runtime>, Failure>,
-    clock: &TimeBudget,
+    clock: &mut TimeBudget,
     observer: &mut dyn Observer,
 ) -> Result<(Job, Journal), Failure> {
     observer.phase(Phase::Load, &request.input.display().to_string());
     let mut journal = Journal { complete: true, ..Journal::default() };
     let mut rules = load_library(&request.rules, request.runtime.backend.name())?;
     let input = read(request)?;
+    clock.read();
     let memory = MemoryBudget::new(&input.model, request.memory);
     journal.warnings = warnings(&input.model, &rules, request.rules.require)?;
     let fallback = Fallback::new(runtime()?, vec![request.input.clone()]);

@@ -111,7 +111,7 @@ fn optimize_on(
     observer: &mut dyn Observer,
 ) -> Result<Report, Failure> {
     let mut clock = TimeBudget::new(Instant::now(), request.budget);
-    let (job, journal) = load::load(request, runtime, &clock, observer)?;
+    let (job, journal) = load::load(request, runtime, &mut clock, observer)?;
     clock.loaded(job.threads);
     let mut run = Run::new(&job, clock, journal, observer)?;
     let candidates = tune::tune(&mut run)?;

@@ -41,12 +41,12 @@ pub fn rehearse(
     observer: &mut dyn Observer,
 ) -> Result<(Vec<RecordedModel>, Vec<String>), Failure> {
     let start = Instant::now();
-    let clock = TimeBudget::new(start, request.budget);
+    let mut clock = TimeBudget::new(start, request.budget);
     let mut run = Request::new(model, "");
     (run.shapes, run.binds) = (request.shapes.clone(), request.binds.clone());
     (run.threads, run.seed, run.budget) = (Some(threads), request.seed, request.budget);
     (run.runtime, run.cost_store) = (request.runtime.clone(), Some(store.to_path_buf()));
-    let (job, journal) = load(&run, &|| Ok(runtime.clone()), &clock, observer)?;
+    let (job, journal) = load(&run, &|| Ok(runtime.clone()), &mut clock, observer)?;
     if job.memory.is_tight() {
         return Err(Failure::new(format!("{}: there is not memory enough to run it", model.display())));
     }

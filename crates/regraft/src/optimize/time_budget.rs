@@ -29,15 +29,17 @@ const PATIENCE: usize = 6;
 const PROGRESS: f64 = 0.003;
 /// How long the first trial, the first comparison and the check take, in units of the time that
 /// profiling the input took. Each opens about as many sessions as profiling does.
-const TRIAL: f64 = 2.0;
+const TRIAL: f64 = 1.6;
 const COMPARISON: f64 = 0.8;
 const CHECK: f64 = 1.5;
 /// The least that the check takes besides its runs, and what it takes to start processes with the
 /// input and with the result, in units of what of profiling the input is not repeated runs.
 const CHECK_ONCE: f64 = 2.0;
 const STARTING: f64 = 8.0;
-/// How long writing takes, in units of the time that loading took.
+/// How long writing takes, in units of the time that loading took, and of the part of it that reading
+/// the model took: the less of both, for what a runtime does to load a model may take long or not.
 const WRITING: f64 = 1.3;
+const WRITING_READ: f64 = 4.0;
 /// Share of a trial spent opening a model, and the runs that a comparison needs to tell candidates
 /// apart.
 const LOADING: f64 = 0.4;
@@ -98,7 +100,8 @@ pub struct Runs {
 pub struct TimeBudget {
     start: Instant,
     budget: Duration,
-    /// How long loading took.
+    /// How long reading the model took, and loading, of which that is a part.
+    reading: Duration,
     loading: Duration,
     /// How long the first comparison takes, in units of the time that profiling the input took.
     comparison: f64,
@@ -120,10 +123,11 @@ pub struct TimeBudget {
 impl TimeBudget {
     /// A run that began at `start`.
     pub fn new(start: Instant, budget: Duration) -> TimeBudget {
-        let (loading, before, profiling, repeated, run, trial, largest) = Default::default();
+        let (reading, loading, before, profiling, repeated, run, trial, largest) = Default::default();
         TimeBudget {
             start,
             budget,
+            reading,
             loading,
             comparison: COMPARISON,
             before,
@@ -180,7 +184,7 @@ impl TimeBudget {
     /// When comparing ends: what must follow has to fit. What it takes to start a process need not:
     /// a decision is worth more.
     pub fn comparing_ends(&self) -> Instant {
-        let rest = self.checking(self.profiling) + self.loading.mul_f64(WRITING);
+        let rest = self.checking(self.profiling) + self.writing();
         self.start + self.budget.saturating_sub(self.budget.mul_f64(RESERVE).max(rest))
     }
 
@@ -216,7 +220,7 @@ impl TimeBudget {
 
     /// Whether there is time for something that takes so long, and for writing.
     pub fn affords(&self, more: Duration) -> bool {
-        Instant::now() + more + self.loading.mul_f64(WRITING) < self.deadline()
+        Instant::now() + more + self.writing() < self.deadline()
     }
 
     /// When what an earlier run found must be confirmed.
@@ -238,6 +242,16 @@ impl TimeBudget {
     /// How long one search may take.
     pub fn slice(&self) -> Duration {
         self.budget.mul_f64(SLICE)
+    }
+
+    /// How long writing takes.
+    fn writing(&self) -> Duration {
+        self.loading.mul_f64(WRITING).min(self.reading.mul_f64(WRITING_READ))
+    }
+
+    /// Records that the model is read.
+    pub fn read(&mut self) {
+        self.reading = self.elapsed();
     }
 
     /// Records that everything is loaded. With several threads, models are compared at one as well.
@@ -305,7 +319,7 @@ impl TimeBudget {
         for _ in 0..ROUNDS {
             let profiling = self.once() + repeated(least);
             let trial = profiling + profiling.mul_f64(TRIAL) + self.comparing(profiling) + self.checking(profiling);
-            least = self.before + trial + self.loading.mul_f64(WRITING);
+            least = self.before + trial + self.writing();
         }
         (self.trial.is_zero() && !self.profiling.is_zero() && least > self.budget).then_some(least)
     }
@@ -330,7 +344,7 @@ impl TimeBudget {
     pub fn trials_end(&self) -> Instant {
         if self.trial.is_zero() {
             let rest = self.trial() + self.comparing(self.profiling) + self.checking(self.profiling);
-            return self.deadline().checked_sub(rest + self.loading.mul_f64(WRITING)).unwrap_or(self.start);
+            return self.deadline().checked_sub(rest + self.writing()).unwrap_or(self.start);
         }
         self.tuning_ends().checked_sub(self.trial).unwrap_or(self.start)
     }
@@ -452,7 +466,7 @@ mod tests {
         let mut clock = TimeBudget::new(start, budget);
         assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(4));
         clock.profiled(Duration::from_secs(6), Runs::default());
-        clock.loading = Duration::from_secs(2);
+        (clock.reading, clock.loading) = (Duration::from_secs(1), Duration::from_secs(2));
         assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(11));
         // What is not needed for checking is left for tuning, but half of the budget in any case.
         assert_eq!(clock.tuning_ends(), start + budget.mul_f64(0.5));

@@ -2,8 +2,8 @@
 //! the time.
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use tempfile::TempDir;
@@ -12,8 +12,8 @@ use crate::ModelSource;
 
 /// Bytes that all of them may take.
 const MOST: u64 = 2 << 30;
-/// Bytes of a model in memory that its name depends on, its graph as a rule; weights follow it.
-const TELLING: usize = 1 << 20;
+/// A model that was in memory, in its folder.
+const MODEL: &str = "model.onnx";
 
 /// A folder with a folder for each model, which lasts as long as the runtime. What was used longest
 /// ago makes room for others.
@@ -31,15 +31,18 @@ impl Cache {
         Some(Cache { folder, most: MOST, models: Mutex::default() })
     }
 
-    /// A model's folder. OpenVINO looks at the model itself: that two models share a folder does no
-    /// harm.
+    /// A model's folder.
     pub fn place(&self, model: ModelSource<'_>) -> PathBuf {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = blake3::Hasher::new();
         match model {
-            ModelSource::Path(path) => path.hash(&mut hasher),
-            ModelSource::Bytes { bytes, base } => (bytes.len(), &bytes[..bytes.len().min(TELLING)], base).hash(&mut hasher),
-        }
-        self.folder.path().join(format!("{:016x}", hasher.finish()))
+            ModelSource::Path(path) => hasher.update(path.as_os_str().as_encoded_bytes()),
+            ModelSource::Bytes { bytes, base } => {
+                let base = base.map_or(&[][..], |base| base.as_os_str().as_encoded_bytes());
+                // So that the one cannot be mistaken for the other.
+                hasher.update(&bytes.len().to_le_bytes()).update(bytes).update(base)
+            }
+        };
+        self.folder.path().join(&hasher.finalize().to_hex()[..32])
     }
 
     /// Notes that this folder was used, and removes others while all take too much.
@@ -55,6 +58,19 @@ impl Cache {
             let _ = std::fs::remove_dir_all(oldest);
         }
     }
+}
+
+/// The file of a model in memory in its folder: what is compiled from a file need not be read when it
+/// is opened again, and reading from memory takes OpenVINO longer than that.
+pub(super) fn file(place: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
+    let file = place.join(MODEL);
+    if !file.exists() {
+        std::fs::create_dir_all(place)?;
+        let mut new = tempfile::NamedTempFile::new_in(place)?;
+        new.write_all(bytes)?;
+        new.persist(&file)?;
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -89,5 +105,7 @@ mod tests {
         let places = [ModelSource::bytes(b"a"), ModelSource::bytes(b"b"), ModelSource::path("a")].map(|model| cache.place(model));
         assert!(places[0] != places[1] && places[0] != places[2]);
         assert_eq!(cache.place(ModelSource::bytes(b"a")), places[0]);
+        let written = file(&places[0], b"a").unwrap();
+        assert_eq!((std::fs::read(&written).unwrap(), file(&places[0], b"a").unwrap()), (b"a".to_vec(), written));
     }
 }

@@ -13,7 +13,7 @@ use regraft_onnx::Interface;
 use regraft_onnx::proto::{ValueInfoProto, tensor_shape_proto::dimension::Value as Size, type_proto::Value as Kind};
 
 use self::cache::Cache;
-use self::native::{Compiled, Core, Network, Port};
+use self::native::{Compiled, Core, Port, Uncompiled};
 use self::session::{Opened, Opening, legible, spied, spy};
 use crate::error::one_line;
 use crate::library::{self, Product};
@@ -88,21 +88,6 @@ impl OpenVino {
 
     fn build(&self, model: ModelSource<'_>, options: &SessionOptions) -> native::Result<Opened> {
         let core = &self.inner.core;
-        let (network, interface) = match model {
-            ModelSource::Path(path) => (core.read(path)?, Interface::read(path).map_err(|e| e.to_string())?),
-            ModelSource::Bytes { bytes, base } => {
-                let interface = Interface::of(bytes).map_err(|e| e.to_string())?;
-                let network = match base {
-                    None => core.read_bytes(bytes)?,
-                    Some(base) => {
-                        let base = std::path::absolute(base).map_err(|e| format!("{}: {e}", base.display()))?;
-                        let (_folder, file) = staging::stage(bytes, &base)?;
-                        core.read(&file)?
-                    }
-                };
-                (network, interface)
-            }
-        };
         let threads = options.threads.max(1);
         let mut properties = vec![
             ("NUM_STREAMS", "1".to_owned()),
@@ -117,11 +102,30 @@ impl OpenVino {
         }
         let cache = self.cache.as_ref().filter(|_| !options.fresh);
         let place = cache.map(|cache| cache.place(model));
-        let (compiled, text) = compile(core, &network, &properties, place.as_deref(), options.graph)?;
+        let compiled = |subject: Uncompiled<'_>| compile(core, subject, &properties, place.as_deref(), options.graph);
+        let ((compiled, text), interface) = match model {
+            ModelSource::Path(path) => (compiled(Uncompiled::File(path))?, Interface::read(path).map_err(|e| e.to_string())?),
+            ModelSource::Bytes { bytes, base } => {
+                let from_memory = || {
+                    let network = match base {
+                        None => core.read_bytes(bytes)?,
+                        Some(base) => {
+                            let base = std::path::absolute(base).map_err(|e| format!("{}: {e}", base.display()))?;
+                            let (_folder, file) = staging::stage(bytes, &base)?;
+                            core.read(&file)?
+                        }
+                    };
+                    compiled(Uncompiled::Network(&network))
+                };
+                let file = place.as_ref().filter(|_| base.is_none()).and_then(|place| cache::file(place, bytes).ok());
+                // Errors shall not name a file that nobody knows.
+                let from_file = file.and_then(|file| compiled(Uncompiled::File(&file)).ok());
+                (from_file.map_or_else(from_memory, Ok)?, Interface::of(bytes).map_err(|e| e.to_string())?)
+            }
+        };
         if let (Some(cache), Some(place)) = (cache, place) {
             cache.used(place);
         }
-        drop(network);
         let infos = |ports: Vec<Port>, declared: &[ValueInfoProto]| -> native::Result<Vec<ValueInfo>> {
             ports.iter().enumerate().map(|(at, port)| value_info(port, declared.get(at))).collect()
         };
@@ -171,14 +175,14 @@ impl Runtime for OpenVino {
 /// compiled model comes along if it was stored there or taken from it.
 fn compile(
     core: &Core,
-    network: &Network,
+    subject: Uncompiled<'_>,
     properties: &[(&str, String)],
     place: Option<&Path>,
     spying: bool,
 ) -> native::Result<(Compiled, String)> {
     let codec = if spying { spy } else { legible as native::Codec };
     let compile = |properties: &[(&str, String)]| {
-        let compile = || core.compile(network, DEVICE, properties, codec);
+        let compile = || core.compile(subject, DEVICE, properties, codec);
         if spying { spied(compile) } else { compile().map(|compiled| (compiled, String::new())) }
     };
     let Some(place) = place.and_then(Path::to_str) else { return compile(properties) };

@@ -145,7 +145,7 @@ impl Core {
 
     /// Compiles a model for a device under these properties. What it stores and loads, and what
     /// [`Compiled::export`] writes, passes through `codec`.
-    pub fn compile(&self, model: &Network, device: &str, properties: &[(&str, String)], codec: Codec) -> Result<Compiled> {
+    pub fn compile(&self, what: Uncompiled<'_>, device: &str, properties: &[(&str, String)], codec: Codec) -> Result<Compiled> {
         const CODEC: &CStr = c"CACHE_ENCRYPTION_CALLBACKS";
         let text = |text: &str| CString::new(text).map_err(|e| format!("{text}: {e}"));
         let device = text(device)?;
@@ -154,11 +154,33 @@ impl Core {
         let mut list: Vec<sys::ov_property_t> = owned.iter().map(property).collect();
         let callbacks = sys::ov_encryption_callbacks { encrypt_func: Some(codec), decrypt_func: Some(codec) };
         list.push(sys::ov_property_t { key: CODEC.as_ptr(), value: ptr::from_ref(&callbacks).cast::<c_void>() });
-        let (core, model) = (self.0.as_ptr(), model.0.as_ptr());
-        // SAFETY: all pointers live longer than the call, which copies what it needs of them.
-        made(|compiled| unsafe { sys::ov_core_compile_model_props(core, model, device.as_ptr(), list.len(), list.as_ptr(), compiled) })
-            .map(Compiled)
+        let (core, device) = (self.0.as_ptr(), device.as_ptr());
+        let compiled = match what {
+            Uncompiled::Network(model) => {
+                let model = model.0.as_ptr();
+                // SAFETY: all pointers live longer than the call, which copies what it needs of them.
+                made(|compiled| unsafe { sys::ov_core_compile_model_props(core, model, device, list.len(), list.as_ptr(), compiled) })
+            }
+            Uncompiled::File(path) => {
+                let path = c_path(path)?;
+                let path = path.as_ptr();
+                // SAFETY: as above.
+                made(|compiled| unsafe {
+                    sys::ov_core_compile_model_from_file_props(core, path, device, list.len(), list.as_ptr(), compiled)
+                })
+            }
+        };
+        compiled.map(Compiled)
     }
+}
+
+/// What [`Core::compile`] compiles.
+#[derive(Clone, Copy)]
+pub enum Uncompiled<'a> {
+    /// A model that was read.
+    Network(&'a Network),
+    /// A file, which is not even read if it was compiled and stored before.
+    File(&'a Path),
 }
 
 /// Is called twice with bytes to encrypt or to decrypt: first without a place to write to, to say how
