@@ -19,6 +19,9 @@ pub(crate) const NOISE: f64 = 0.03;
 const MIN_FLOPS: f64 = 200_000.0;
 /// Fewest bytes of a node that may set the speed of memory.
 const MIN_BYTES: f64 = 64.0 * 1024.0;
+/// Share of the time of a class that its best speed must have been seen for. A kernel that computes
+/// several nodes may be charged to one of them only; the others then seem to take next to nothing.
+const SEEN: f64 = 0.1;
 /// Largest factor between observed speeds and those of [`Machine::default`], either way: beyond, an
 /// attribution went wrong.
 const MAX_DEVIATION: f64 = 8.0;
@@ -91,20 +94,21 @@ impl Speeds {
         self.0.get(class).copied()
     }
 
-    fn see(&mut self, load: &Workload, ns: f64) {
-        let class = match load.work.kernel {
-            Kernel::Dense => "dense",
-            Kernel::Thin => "thin",
-            Kernel::Elementwise => "elementwise",
-            Kernel::Transcendental => "transcendental",
-            Kernel::Window => "window",
-            Kernel::Copy | Kernel::Free => "",
-        };
-        if !class.is_empty() && load.work.flops >= MIN_FLOPS {
-            self.raise(class, load.work.flops / ns);
+    /// Raises the speeds to those of one model, of whose nodes each took so long.
+    fn see(&mut self, nodes: &[(Workload, f64)]) {
+        let mut seen: BTreeMap<&'static str, Vec<(f64, f64)>> = BTreeMap::new();
+        for (load, ns) in nodes {
+            speeds(load, *ns).into_iter().flatten().for_each(|(class, speed)| seen.entry(class).or_default().push((speed, *ns)));
         }
-        if matches!(load.work.kernel, Kernel::Copy | Kernel::Elementwise) && load.bytes >= MIN_BYTES {
-            self.raise("bandwidth", load.bytes / ns);
+        for (class, mut nodes) in seen {
+            nodes.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let least = SEEN * nodes.iter().map(|(_, ns)| ns).sum::<f64>();
+            let mut so_far = 0.0;
+            let best = nodes.iter().find(|(_, ns)| {
+                so_far += ns;
+                so_far >= least
+            });
+            best.into_iter().for_each(|(speed, _)| self.raise(class, *speed));
         }
     }
 
@@ -125,6 +129,21 @@ impl Speeds {
             launch: plain.launch,
         }
     }
+}
+
+/// The speeds, by class, of a node that took so long.
+fn speeds(load: &Workload, ns: f64) -> [Option<(&'static str, f64)>; 2] {
+    let class = match load.work.kernel {
+        Kernel::Dense => Some("dense"),
+        Kernel::Thin => Some("thin"),
+        Kernel::Elementwise => Some("elementwise"),
+        Kernel::Transcendental => Some("transcendental"),
+        Kernel::Window => Some("window"),
+        Kernel::Copy | Kernel::Free => None,
+    };
+    let moves = matches!(load.work.kernel, Kernel::Copy | Kernel::Elementwise) && load.bytes >= MIN_BYTES;
+    let computed = class.filter(|_| load.work.flops >= MIN_FLOPS);
+    [computed.map(|class| (class, load.work.flops / ns)), moves.then(|| ("bandwidth", load.bytes / ns))]
 }
 
 /// Prices by signature.
@@ -199,15 +218,17 @@ impl Table {
     /// their mean, which preserves the sum over the graph.
     pub fn record(&mut self, graph: &Graph, bindings: &Bindings, times: &[f64]) {
         let mut places: BTreeMap<Signature, Vec<f64>> = BTreeMap::new();
+        let mut loads = Vec::new();
         for id in graph.ids().filter(|id| is_priced(graph, *id)) {
             let Some(ns) = times.get(id.0 as usize).copied() else { continue };
             places.entry(Signature::of(graph, bindings, id)).or_default().push(ns);
             if ns > 0.0
                 && let Some(load) = Workload::of(graph, bindings, id)
             {
-                self.speeds.see(&load, ns);
+                loads.push((load, ns));
             }
         }
+        self.speeds.see(&loads);
         for (signature, prices) in places {
             let mean = prices.iter().sum::<f64>() / prices.len() as f64;
             let low = prices.iter().copied().fold(f64::INFINITY, f64::min);

@@ -401,6 +401,16 @@ const ENTRIES: &[Entry] = &[
         network: networks::crnn::build,
     },
     Entry {
+        name: "diffusion-block",
+        summary: "One transformer block of Stable Diffusion's denoiser, 64 x 64 latent positions and 77 of a text.",
+        source: "Rombach et al. 2022, section 3.3 and appendix E.2.1; version 1",
+        inputs: &[floats("hidden_states", &[1, 4096, 320]), floats("encoder_hidden_states", &[1, 77, 768])],
+        dynamic: true,
+        convolutional: false,
+        outlined: false,
+        network: networks::diffusion::build,
+    },
+    Entry {
         name: "paper-bert",
         summary: "Eight layers of dead attention: each linear layer reads the layer's input, keys are not transposed, \
                   and there is no softmax, scale, bias, norm or feed-forward part.",

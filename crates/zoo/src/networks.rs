@@ -4,6 +4,7 @@ pub(crate) mod alexnet;
 pub(crate) mod bert;
 pub(crate) mod char_cnn;
 pub(crate) mod crnn;
+pub(crate) mod diffusion;
 pub(crate) mod gpt2;
 pub(crate) mod head;
 pub(crate) mod inception;

@@ -151,6 +151,7 @@ fn real_architectures_have_the_known_number_of_parameters() {
         ("char-cnn", 11_339_780),
         ("nsnet2", 2_687_561),
         ("crnn", 8_331_301),
+        ("diffusion-block", 2_340_160),
     ];
     let real: Vec<_> = list().iter().filter(|entry| !entry.is_paper_variant()).map(|entry| entry.name).collect();
     assert_eq!(real, known.map(|(name, _)| name));

@@ -468,6 +468,11 @@ mod tests {
         clock.profiled(Duration::from_secs(6), Runs::default());
         (clock.reading, clock.loading) = (Duration::from_secs(1), Duration::from_secs(2));
         assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(11));
+        // What a runtime takes to load a model is no part of writing it.
+        let checked = clock.comparing_ends() + clock.writing();
+        clock.loading = Duration::from_secs(8);
+        assert_eq!((clock.comparing_ends() + clock.writing(), clock.writing()), (checked, Duration::from_secs(4)));
+        clock.loading = Duration::from_secs(2);
         // What is not needed for checking is left for tuning, but half of the budget in any case.
         assert_eq!(clock.tuning_ends(), start + budget.mul_f64(0.5));
         clock.profiled(Duration::from_secs(1), Runs::default());

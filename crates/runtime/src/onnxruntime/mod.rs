@@ -1,29 +1,32 @@
 //! ONNX Runtime, called in this process through its C interface.
 
+mod conversion;
+mod session;
+
 use std::any::Any;
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ort::environment::Environment;
 use ort::logging::LogLevel;
-use ort::memory::{Allocator, MemoryInfo};
+use ort::memory::MemoryInfo;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
-use ort::session::{IoBinding, Session as OrtSession, SessionInputValue};
-use ort::value::{DynTensor, DynTensorValueType, DynValue, Outlet, Shape, TensorElementType, ValueType};
+use ort::session::Session as OrtSession;
 use prost::Message;
 use regraft_onnx::proto::ModelProto;
 use tempfile::TempDir;
 
+use self::conversion::value_info;
+use self::session::Opened;
 use crate::error::one_line;
-use crate::inputs;
 use crate::library::{self, Product};
 use crate::machine::physical_cores;
 use crate::staging;
 use crate::{
-    Backend, Candidate, Clock, DType, Feeds, HostTensor, LibraryError, ModelSource, OptLevel, OptimizedGraph, Origin, Provider, RawProfile,
-    Runtime, RuntimeError, Session, SessionOptions, Starter, Startup, TensorError, ValueInfo,
+    Backend, Candidate, Clock, DType, Feeds, LibraryError, ModelSource, OptLevel, OptimizedGraph, Origin, Provider, Runtime, RuntimeError,
+    Session, SessionOptions, Starter, Startup,
 };
 
 /// How it is found.
@@ -260,152 +263,6 @@ impl OnnxRuntime {
     }
 }
 
-/// Values that runs are timed on.
-enum Bound {
-    /// In the memory of the process.
-    Host(Vec<SessionInputValue<'static>>),
-    /// In that of a device, where the outputs stay, too.
-    Device(Box<IoBinding>),
-}
-
-/// A model that ONNX Runtime has loaded.
-struct Opened {
-    // Bound values first: they are dropped before the session.
-    bound: Option<Bound>,
-    session: OrtSession,
-    inputs: Vec<ValueInfo>,
-    outputs: Vec<ValueInfo>,
-    /// The memory of its device, if it has one.
-    memory: Option<MemoryInfo<'static>>,
-    clock: Clock,
-    threads: usize,
-    profiling: bool,
-    graph: Option<OptimizedGraph>,
-    runtime: String,
-    model: String,
-    /// Where the runtime writes the profile.
-    _records: Option<TempDir>,
-}
-
-impl Opened {
-    fn run_error(&self, cause: &str) -> RuntimeError {
-        RuntimeError::Run { runtime: self.runtime.clone(), model: self.model.clone(), cause: one_line(cause) }
-    }
-
-    /// The feeds as the runtime's values, in the order of the model's inputs.
-    fn values(&self, feeds: &Feeds) -> Result<Vec<SessionInputValue<'static>>, RuntimeError> {
-        // The runtime crashes when it is asked for the type of an optional output that is absent.
-        if let Some(outlet) = self.session.outputs().iter().find(|outlet| matches!(outlet.dtype(), ValueType::Optional(_))) {
-            return Err(self.unsupported("output", outlet.name(), "optional".to_owned()));
-        }
-        let ordered = inputs::ordered(&self.model, &self.inputs, feeds)?;
-        let value = |(info, tensor): (&ValueInfo, &HostTensor)| {
-            guard(|| to_ort(tensor).map_err(|e| e.to_string()))
-                .map(SessionInputValue::Owned)
-                .map_err(|cause| self.run_error(&format!("input `{}`: {cause}", info.name)))
-        };
-        self.inputs.iter().zip(ordered).map(value).collect()
-    }
-
-    /// Inputs that are copied to the memory of a device, and outputs that stay there.
-    fn on_device(&self, values: &[SessionInputValue<'static>], memory: &MemoryInfo<'_>) -> ort::Result<IoBinding> {
-        let mut binding = self.session.create_binding()?;
-        for (info, value) in self.inputs.iter().zip(values) {
-            if let SessionInputValue::Owned(value) = value {
-                binding.bind_input(&info.name, value)?;
-            }
-        }
-        for info in &self.outputs {
-            binding.bind_output_to_device(&info.name, memory)?;
-        }
-        binding.synchronize_inputs()?;
-        Ok(binding)
-    }
-
-    fn unsupported(&self, role: &'static str, name: &str, kind: String) -> RuntimeError {
-        RuntimeError::UnsupportedValue { model: self.model.clone(), role, name: name.to_owned(), kind }
-    }
-}
-
-impl Session for Opened {
-    fn inputs(&self) -> &[ValueInfo] {
-        &self.inputs
-    }
-
-    fn outputs(&self) -> &[ValueInfo] {
-        &self.outputs
-    }
-
-    fn threads(&self) -> usize {
-        self.threads
-    }
-
-    fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    fn run(&mut self, feeds: &Feeds) -> Result<Vec<HostTensor>, RuntimeError> {
-        let values = self.values(feeds)?;
-        let session = &mut self.session;
-        let outputs = guard(|| {
-            let outputs = session.run(&values[..]).map_err(|e| e.to_string())?;
-            Ok(outputs.values().map(|value| from_ort(&value)).collect::<Vec<_>>())
-        })
-        .map_err(|cause| self.run_error(&cause))?;
-        self.outputs
-            .iter()
-            .zip(outputs)
-            .map(|(info, output)| match output {
-                Ok(tensor) => Ok(tensor),
-                Err(Conversion::Kind(kind)) => Err(self.unsupported("output", &info.name, kind)),
-                Err(Conversion::Tensor(source)) => {
-                    Err(RuntimeError::Tensor { place: format!("output `{}` of {}", info.name, self.model), source })
-                }
-            })
-            .collect()
-    }
-
-    fn bind(&mut self, feeds: &Feeds) -> Result<(), RuntimeError> {
-        let values = self.values(feeds)?;
-        self.bound = Some(match &self.memory {
-            None => Bound::Host(values),
-            Some(memory) => {
-                let binding = guard(|| self.on_device(&values, memory).map_err(|e| e.to_string()));
-                Bound::Device(Box::new(binding.map_err(|cause| self.run_error(&cause))?))
-            }
-        });
-        Ok(())
-    }
-
-    fn run_bound(&mut self) -> Result<(), RuntimeError> {
-        let Some(bound) = &self.bound else {
-            return Err(RuntimeError::NotBound { model: self.model.clone() });
-        };
-        let session = &mut self.session;
-        let mut run = || match bound {
-            Bound::Host(values) => session.run(&values[..]).map(drop),
-            Bound::Device(binding) => session.run_binding(binding).map(drop).and_then(|()| binding.synchronize_outputs()),
-        };
-        guard(|| run().map_err(|e| e.to_string())).map_err(|cause| self.run_error(&cause))
-    }
-
-    fn end_profile(&mut self) -> Result<RawProfile, RuntimeError> {
-        if !self.profiling {
-            return Err(RuntimeError::NotProfiling { model: self.model.clone() });
-        }
-        self.profiling = false;
-        let session = &mut self.session;
-        let file = guard(|| session.end_profiling().map_err(|e| e.to_string())).map_err(|cause| self.run_error(&cause))?;
-        let file = PathBuf::from(file);
-        let text = std::fs::read(&file).map_err(|source| RuntimeError::Io { path: file.clone(), source })?;
-        RawProfile::from_onnxruntime_json(&text).map_err(|cause| RuntimeError::Profile { runtime: self.runtime.clone(), file, cause })
-    }
-
-    fn take_graph(&mut self) -> Option<OptimizedGraph> {
-        self.graph.take()
-    }
-}
-
 /// The optimized model that the runtime wrote.
 fn read_graph(file: &Path, model: &str) -> Result<OptimizedGraph, RuntimeError> {
     let bytes = std::fs::read(file).map_err(|source| RuntimeError::Io { path: file.to_path_buf(), source })?;
@@ -490,138 +347,4 @@ fn guard<T>(f: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     format!("internal failure of the binding: {}", text.unwrap_or("unknown"))
-}
-
-fn value_info(outlet: &Outlet) -> ValueInfo {
-    let name = outlet.name().to_owned();
-    match outlet.dtype() {
-        ValueType::Tensor { ty, shape, dimension_symbols } => ValueInfo {
-            name,
-            dtype: Some(from_element_type(*ty)),
-            dims: shape.iter().map(|d| usize::try_from(*d).ok()).collect(),
-            symbols: dimension_symbols.iter().map(|s| s.to_string()).collect(),
-        },
-        _ => ValueInfo { name, dtype: None, dims: Vec::new(), symbols: Vec::new() },
-    }
-}
-
-/// Why a runtime's value cannot become a tensor.
-enum Conversion {
-    Kind(String),
-    Tensor(TensorError),
-}
-
-fn from_ort(value: &DynValue) -> Result<HostTensor, Conversion> {
-    let ValueType::Tensor { ty, shape, .. } = value.dtype() else {
-        return Err(Conversion::Kind(value.dtype().to_string()));
-    };
-    let dtype = from_element_type(*ty);
-    if dtype.size().is_none() {
-        return Err(Conversion::Kind(ty.to_string()));
-    }
-    let shape: Vec<usize> = shape.iter().map(|d| usize::try_from(*d).unwrap_or(0)).collect();
-    let mut tensor = HostTensor::zeros(dtype, shape).map_err(Conversion::Tensor)?;
-    let view = value.view().downcast::<DynTensorValueType>().map_err(|e| Conversion::Kind(e.to_string()))?;
-    let bytes = tensor.bytes_mut();
-    if !bytes.is_empty() {
-        let data = view.data_ptr().cast::<u8>();
-        // SAFETY: the tensor is on the CPU and holds as many bytes as its element type and shape
-        // say.
-        bytes.copy_from_slice(unsafe { std::slice::from_raw_parts(data, bytes.len()) });
-    }
-    if dtype == DType::Bool {
-        bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
-    }
-    Ok(tensor)
-}
-
-fn to_ort(tensor: &HostTensor) -> ort::Result<DynValue> {
-    let shape = Shape::new(tensor.shape().iter().map(|d| i64::try_from(*d).unwrap_or(i64::MAX)));
-    let mut value = DynTensor::new(&Allocator::default(), to_element_type(tensor.dtype()), shape)?;
-    let bytes = tensor.bytes();
-    if !bytes.is_empty() {
-        let data = value.data_ptr_mut().cast::<u8>();
-        // SAFETY: the value was just allocated on the CPU with the tensor's element type and shape, and nothing else holds it.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
-    }
-    Ok(value.into_dyn())
-}
-
-fn from_element_type(ty: TensorElementType) -> DType {
-    match ty {
-        TensorElementType::Float32 => DType::F32,
-        TensorElementType::Float64 => DType::F64,
-        TensorElementType::Float16 => DType::F16,
-        TensorElementType::Bfloat16 => DType::BF16,
-        TensorElementType::Int8 => DType::I8,
-        TensorElementType::Int16 => DType::I16,
-        TensorElementType::Int32 => DType::I32,
-        TensorElementType::Int64 => DType::I64,
-        TensorElementType::Uint8 => DType::U8,
-        TensorElementType::Uint16 => DType::U16,
-        TensorElementType::Uint32 => DType::U32,
-        TensorElementType::Uint64 => DType::U64,
-        TensorElementType::Bool => DType::Bool,
-        TensorElementType::String => DType::String,
-        _ => DType::Other,
-    }
-}
-
-fn to_element_type(dtype: DType) -> TensorElementType {
-    match dtype {
-        DType::F32 => TensorElementType::Float32,
-        DType::F64 => TensorElementType::Float64,
-        DType::F16 => TensorElementType::Float16,
-        DType::BF16 => TensorElementType::Bfloat16,
-        DType::I8 => TensorElementType::Int8,
-        DType::I16 => TensorElementType::Int16,
-        DType::I32 => TensorElementType::Int32,
-        DType::I64 => TensorElementType::Int64,
-        DType::U8 => TensorElementType::Uint8,
-        DType::U16 => TensorElementType::Uint16,
-        DType::U32 => TensorElementType::Uint32,
-        DType::U64 => TensorElementType::Uint64,
-        DType::Bool => TensorElementType::Bool,
-        DType::String => TensorElementType::String,
-        DType::Other => TensorElementType::Undefined,
-    }
-}
-
-#[cfg(test)]
-#[path = "../tests/models/mod.rs"]
-#[allow(dead_code)]
-mod models;
-
-#[cfg(test)]
-mod tests {
-    use ort::memory::{AllocationDevice, AllocatorType, MemoryType};
-
-    use super::models::{feeds_for, products};
-    use super::*;
-
-    #[test]
-    fn values_in_the_memory_of_a_device_are_run_on() {
-        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
-        let packages = std::fs::read_dir(checkout).into_iter().flatten().flatten();
-        let own = packages.map(|e| e.path().join("site-packages/onnxruntime/capi")).find(|p| p.is_dir());
-        let named = ONNX_RUNTIME.variables.iter().any(|v| std::env::var_os(v).is_some());
-        let Ok(runtime) = OnnxRuntime::load(own.as_deref().filter(|_| !named)) else {
-            println!("skipped: no ONNX Runtime");
-            return;
-        };
-        // Processors are a device, too.
-        let memory = || MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::Default).unwrap();
-        let bytes = products(16, 2).encode_to_vec();
-        let mut session = runtime.open_in(Some(memory()), ModelSource::bytes(&bytes), &SessionOptions::default()).unwrap();
-        assert!(matches!(session.run_bound(), Err(RuntimeError::NotBound { .. })));
-        let feeds = feeds_for(&session, 4);
-        session.bind(&feeds).unwrap();
-        assert!(matches!(session.bound, Some(Bound::Device(_))));
-        assert!(session.time_bound(Clock::Device).unwrap() > 0);
-        let Some(Bound::Device(binding)) = &session.bound else { return };
-        let outputs = session.session.run_binding(binding).unwrap();
-        let bound: Vec<HostTensor> = outputs.values().filter_map(|value| from_ort(&value).ok()).collect();
-        drop(outputs);
-        assert_eq!(bound, session.run(&feeds).unwrap());
-    }
 }
