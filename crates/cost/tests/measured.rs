@@ -209,6 +209,10 @@ fn guesses_are_below_the_roofline_and_follow_what_was_seen() {
     let (slower, source) = measured.quote(&large, node(&large, "y"));
     assert_eq!(source, Source::Guess);
     assert!(slower > ns * 8 / 2 && slower < ns * 8, "{slower} after {ns}");
+    // A second product that is charged next to nothing, as if it were a part of the first, is no measure.
+    let two = graph("graph (x: f32[256,256]) { const w: f32[256,256] y = MatMul(x, w) z = MatMul(y, w) output z }");
+    learn(&mut measured, &two, &format!("y={ns} z=10"), None);
+    assert_eq!(measured.quote(&large, node(&large, "y")).0, slower);
     // Activations after a convolution are part of it.
     let conv = graph(
         "graph (x: f32[1,8,8,8]) { const w: f32[8,8,1,1] c = Conv(x, w, strides=[1,1], pads=[0,0,0,0], dilations=[1,1], group=1) y = Relu(c) output y }",
