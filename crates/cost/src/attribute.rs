@@ -17,7 +17,7 @@
 
 use std::collections::HashMap;
 
-use regraft_ir::{Bindings, Graph, NodeId, Op, OpKind};
+use regraft_ir::{Bindings, Graph, NodeId, Op, OpKind, ValueId};
 use regraft_runtime::{OptimizedGraph, OptimizedNode, Profile, binned_quantile};
 
 use crate::names::NameTable;
@@ -118,6 +118,17 @@ fn precedes_reader(node: &OptimizedNode) -> bool {
     matches!(node.op_type.as_str(), "ReorderInput" | "Reorder")
 }
 
+/// Parts of a function that ONNX Runtime wrote out, but for the one that makes its result.
+fn is_inlined(node: &OptimizedNode) -> bool {
+    node.outputs.iter().any(|name| uncast(name).starts_with("_inlfunc_"))
+}
+
+/// A name without the mark of a value that ONNX Runtime keeps in single precision, since it has no kernel
+/// for halves.
+fn uncast(name: &str) -> &str {
+    name.strip_prefix("InsertedPrecisionFreeCast_").or_else(|| name.strip_prefix("InsertedCast_")).unwrap_or(name)
+}
+
 /// Nodes that only move data, so that an inserted one belongs to its neighbour.
 fn moves_only(node: &OptimizedNode) -> bool {
     is_reorder(node) || matches!(node.op_type.as_str(), "Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Cast" | "Identity")
@@ -185,6 +196,11 @@ impl<'a> Overlay<'a> {
         }
     }
 
+    /// The value behind a name, which may be kept in another precision.
+    fn value(&self, name: &str) -> Option<ValueId> {
+        self.names.value(name).or_else(|| self.names.value(uncast(name)))
+    }
+
     fn anchor_by_name(&mut self) {
         let optimized = self.optimized;
         for (at, node) in optimized.nodes.iter().enumerate() {
@@ -192,15 +208,15 @@ impl<'a> Overlay<'a> {
             if is_reorder(node) {
                 continue;
             }
-            let mut ids: Vec<NodeId> = node.outputs.iter().filter_map(|name| self.names.value(name)).map(|value| value.node).collect();
+            let mut ids: Vec<NodeId> = node.outputs.iter().filter_map(|name| self.value(name)).map(|value| value.node).collect();
             // After conversion back from a blocked layout, the value has its old name again.
             let reordered =
                 node.outputs.iter().flat_map(|name| self.readers_of(name)).filter(|r| optimized.nodes[**r].op_type == "ReorderOutput");
             let reordered: Vec<NodeId> =
-                reordered.flat_map(|r| &optimized.nodes[*r].outputs).filter_map(|name| self.names.value(name)).map(|v| v.node).collect();
+                reordered.flat_map(|r| &optimized.nodes[*r].outputs).filter_map(|name| self.value(name)).map(|v| v.node).collect();
             ids.extend(reordered);
             ids.extend(self.blocked_name(&node.name));
-            ids.extend(node.origins.iter().filter_map(|name| self.names.node(name).or_else(|| Some(self.names.value(name)?.node))));
+            ids.extend(node.origins.iter().filter_map(|name| self.names.node(name).or_else(|| Some(self.value(name)?.node))));
             if ids.is_empty() {
                 ids.extend(self.names.node(plain_name(&node.name)));
             }
@@ -218,7 +234,7 @@ impl<'a> Overlay<'a> {
     /// like, for the value `y`.
     fn blocked_name(&self, name: &str) -> Option<NodeId> {
         let stem = plain_name(name).strip_suffix("_nchwc")?;
-        let value = self.names.value(stem).or_else(|| self.names.value(stem.rsplit_once('_')?.0))?;
+        let value = self.value(stem).or_else(|| self.value(stem.rsplit_once('_')?.0))?;
         Some(value.node)
     }
 
@@ -228,7 +244,7 @@ impl<'a> Overlay<'a> {
         let optimized = self.optimized;
         let order = self.graph.topological();
         for (at, node) in optimized.nodes.iter().enumerate() {
-            if !self.anchors[at].is_empty() || is_reorder(node) {
+            if !self.anchors[at].is_empty() || is_reorder(node) || is_inlined(node) {
                 continue;
             }
             let mut sources: Vec<NodeId> = node.inputs.iter().flat_map(|name| self.sources(name)).collect();
@@ -257,7 +273,7 @@ impl<'a> Overlay<'a> {
 
     /// The nodes whose results an optimized tensor holds.
     fn sources(&self, name: &str) -> Vec<NodeId> {
-        if let Some(value) = self.names.value(name) {
+        if let Some(value) = self.value(name) {
             return vec![value.node];
         }
         let mut name = name;
@@ -269,7 +285,7 @@ impl<'a> Overlay<'a> {
             }
             let node = &self.optimized.nodes[*maker];
             let Some(input) = node.inputs.first().filter(|_| moves_only(node)) else { return Vec::new() };
-            if let Some(value) = self.names.value(input) {
+            if let Some(value) = self.value(input) {
                 return vec![value.node];
             }
             name = input;
@@ -331,12 +347,14 @@ impl<'a> Overlay<'a> {
     }
 
     /// For a node that stands for nothing: the node that makes its tensor, or else the one that the
-    /// tensor is made for; the other way round for a reorder, which precedes its reader.
+    /// tensor is made for; the other way round for a reorder, which precedes its reader, and for a part
+    /// of a function, whose last part makes its result.
     fn neighbours(&self, at: usize, heaviest: &[Option<NodeId>]) -> Vec<NodeId> {
         let before =
             || self.nearest(at, heaviest, |node| node.inputs.iter().filter_map(|name| self.makers.get(name.as_str()).copied()).collect());
         let after = || self.nearest(at, heaviest, |node| node.outputs.iter().flat_map(|name| self.readers_of(name).to_vec()).collect());
-        let reads_on = precedes_reader(&self.optimized.nodes[at]);
+        let node = &self.optimized.nodes[at];
+        let reads_on = precedes_reader(node) || is_inlined(node);
         let first = if reads_on { after() } else { before() };
         if !first.is_empty() {
             return first;

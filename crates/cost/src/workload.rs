@@ -1,6 +1,6 @@
 //! The work of a node under concrete sizes: arithmetic and traffic.
 
-use regraft_ir::{Bindings, Graph, NodeId, OpKind, ValueId, Work};
+use regraft_ir::{Bindings, DType, Graph, Kernel, NodeId, OpKind, ValueId, Work};
 
 /// Arithmetic and traffic of one execution of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,9 +24,21 @@ impl Workload {
         };
         let inputs = node.inputs.iter().map(|v| shape(*v)).collect::<Option<Vec<_>>>()?;
         let outputs = (0..node.types.len()).map(|port| shape(id.port(port as u32))).collect::<Option<Vec<_>>>()?;
-        let work = node.op.work(&inputs, &outputs);
+        let work = match is_widened_half(graph, id) {
+            true => Work { kernel: Kernel::Free, ..Work::default() },
+            false => node.op.work(&inputs, &outputs),
+        };
         Some(Workload { work, bytes: bytes + work.extra_bytes })
     }
+}
+
+/// Whether a node casts halves to single precision, or the other way round. Runtimes that have no kernels
+/// for halves keep them in single precision, and then it does nothing.
+fn is_widened_half(graph: &Graph, id: NodeId) -> bool {
+    let node = graph.node(id);
+    let dtype = |value: ValueId| graph.ty(value).map(|ty| ty.dtype);
+    node.op.kind() == OpKind::Cast
+        && matches!((dtype(node.inputs[0]), dtype(id.out())), (Some(DType::F16), Some(DType::F32)) | (Some(DType::F32), Some(DType::F16)))
 }
 
 /// Whether operators of this kind are products.

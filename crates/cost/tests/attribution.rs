@@ -308,6 +308,27 @@ fn inserted_moves_follow_their_neighbours() {
 }
 
 #[test]
+fn halves_in_single_precision_and_functions_written_out() {
+    let text = "graph (x: f16[1,16,8,8]) {
+        const w: f16[16,16,3,3]
+        c = Conv(x, w, strides=[1,1], pads=[1,1,1,1], dilations=[1,1], group=1)
+        l = LeakyRelu(c, alpha=0.1)
+        y = Add(l, l)
+        output y
+    }";
+    // No kernel takes halves, so all is kept in single precision; the activation is written out first.
+    let optimized = "Cast InsertedPrecisionFreeCast_x: x -> InsertedPrecisionFreeCast_x @ 50
+        Conv InsertedPrecisionFreeCast_c_nchwc: InsertedPrecisionFreeCast_x reorder -> token_1 @ 5000
+        ReorderOutput ReorderOutput: token_1 -> InsertedPrecisionFreeCast_c @ 200
+        Mul: _inlfunc_LeakyRelu_Alpha InsertedPrecisionFreeCast_c -> InsertedPrecisionFreeCast__inlfunc_LeakyRelu_AlphaMulX @ 100
+        Less: InsertedPrecisionFreeCast_c _inlfunc_LeakyRelu_Zero -> _inlfunc_LeakyRelu_XLessThanZero @ 110
+        Where: _inlfunc_LeakyRelu_XLessThanZero InsertedPrecisionFreeCast__inlfunc_LeakyRelu_AlphaMulX InsertedPrecisionFreeCast_c -> InsertedPrecisionFreeCast_l @ 900
+        Add: InsertedPrecisionFreeCast_l InsertedPrecisionFreeCast_l -> InsertedPrecisionFreeCast_y @ 70
+        Cast InsertedPrecisionFreeCast_y: InsertedPrecisionFreeCast_y -> y @ 40";
+    check(text, optimized, "c=5250 l=1110 y=110", 0.0);
+}
+
+#[test]
 fn constant_cones_and_nodes_that_did_not_run_cost_nothing() {
     let text = "graph (x: f32[4]) { const c: f32[4] d = Exp(c) y = Add(x, d) z = Identity(y) output z }";
     check(text, "Add n_y: x d -> z @ 25", "y=25", 0.0);

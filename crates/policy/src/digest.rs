@@ -9,7 +9,15 @@ use crate::descriptor::descriptor;
 use crate::features::{VERSION, known};
 
 /// Rules that the shipped weights were trained without. To be emptied when they are trained again.
-const NEW: [&str; 3] = ["multi-head-attention-of-products", "multi-head-attention-of-scaled-products", "multi-head-attention-open"];
+const NEW: [&str; 7] = [
+    "multi-head-attention-of-products",
+    "multi-head-attention-of-scaled-products",
+    "multi-head-attention-open",
+    "half-softmax-in-single",
+    "half-log-softmax-in-single",
+    "half-gelu-in-single",
+    "half-leaky-relu-in-single",
+];
 
 /// FNV-1a.
 fn hash(bytes: impl Iterator<Item = u8>) -> u64 {

@@ -35,8 +35,9 @@ impl Meaning<'_> {
             met.iter().try_for_each(|(from, to, indicator)| self.met_where(*from, *to, indicator))?;
         }
         self.require_of_operands(&op, &x, &operands);
-        if let (Op::Cast(_), [from]) = (&op, from.as_slice()) {
-            return self.cast(*from, to, x.remove(0)).map(Some);
+        if let (Op::Cast(_), [from], [operand]) = (&op, from.as_slice(), operands.as_slice()) {
+            let element = x.remove(0);
+            return if self.is_operation_on(*operand, to) { Ok(Some(element)) } else { self.cast(*from, to, element).map(Some) };
         }
         if to.class() == Class::Int {
             return self.whole_pointwise(&op, &x, &from, to).map(Some);
@@ -48,6 +49,19 @@ impl Meaning<'_> {
             return Ok(Some(opaque_power(square, 2)));
         }
         self.real_pointwise(&op, &x, to).map(Some)
+    }
+
+    /// Whether a value of a float type is what one operator computes from numbers that `to` holds, all
+    /// of them cast from it. Rounded to `to`, it is what that operator computes in `to`: its exact
+    /// result, rounded once.
+    fn is_operation_on(&self, value: ValueId, to: DType) -> bool {
+        let node = self.graph.node(value.node);
+        let is_cast = |v: &ValueId| {
+            let cast = self.graph.node(v.node);
+            cast.op.kind() == OpKind::Cast && self.ty(cast.inputs[0]).is_ok_and(|ty| ty.dtype.embeds(to))
+        };
+        let floats = self.ty(value).is_ok_and(|ty| ty.dtype.is_float()) && to.is_float();
+        floats && !matches!(node.op.kind(), OpKind::Cast) && !node.inputs.is_empty() && node.inputs.iter().all(is_cast)
     }
 
     /// Whether whole powers of this sum are not multiplied out.

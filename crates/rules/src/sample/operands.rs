@@ -48,8 +48,8 @@ impl Sampler<'_> {
                 if let Some(sizes) = known.as_ref().filter(|sizes| sizes.iter().any(|s| *s < 1 || *s > 4096)) {
                     return Err(format!("shape {sizes:?} is out of range"));
                 }
-                // Instances are exact: reals are doubles.
-                let dtype = if dtype.is_float() { DType::F64 } else { *dtype };
+                // Instances are exact: reals are doubles, but where a rule is about halves.
+                let dtype = if matches!(dtype, DType::F32) { DType::F64 } else { *dtype };
                 let given = matches!(values, Values::Splat(_) | Values::Data(_));
                 if let (Some(_), Some(sizes), false) = (self.bound, &known, given) {
                     if dtype.class() != Class::Real {

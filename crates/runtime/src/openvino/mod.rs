@@ -102,25 +102,30 @@ impl OpenVino {
         }
         let cache = self.cache.as_ref().filter(|_| !options.fresh);
         let place = cache.map(|cache| cache.place(model));
-        let compiled = |subject: Uncompiled<'_>| compile(core, subject, &properties, place.as_deref(), options.graph);
+        let stored = |subject: Uncompiled<'_>| match place.as_deref() {
+            Some(place) => compile(core, subject, &properties, Some(place), options.graph),
+            None => Err("nothing is kept".to_owned()),
+        };
+        let unstored = |subject: Uncompiled<'_>| compile(core, subject, &properties, None, options.graph);
+        // What cannot be stored can be run all the same; what cannot be run is compiled twice at most.
         let ((compiled, text), interface) = match model {
-            ModelSource::Path(path) => (compiled(Uncompiled::File(path))?, Interface::read(path).map_err(|e| e.to_string())?),
-            ModelSource::Bytes { bytes, base } => {
-                let from_memory = || {
-                    let network = match base {
-                        None => core.read_bytes(bytes)?,
-                        Some(base) => {
-                            let base = std::path::absolute(base).map_err(|e| format!("{}: {e}", base.display()))?;
-                            let (_folder, file) = staging::stage(bytes, &base)?;
-                            core.read(&file)?
-                        }
-                    };
-                    compiled(Uncompiled::Network(&network))
-                };
-                let file = place.as_ref().filter(|_| base.is_none()).and_then(|place| cache::file(place, bytes).ok());
+            ModelSource::Path(path) => {
+                let file = Uncompiled::File(path);
+                (stored(file).or_else(|_| unstored(file))?, Interface::read(path).map_err(|e| e.to_string())?)
+            }
+            ModelSource::Bytes { bytes, base: None } => {
+                let file = place.as_deref().and_then(|place| cache::file(place, bytes).ok());
+                let from_file = file.and_then(|file| stored(Uncompiled::File(&file)).ok());
                 // Errors shall not name a file that nobody knows.
-                let from_file = file.and_then(|file| compiled(Uncompiled::File(&file)).ok());
+                let from_memory = || unstored(Uncompiled::Network(&core.read_bytes(bytes)?));
                 (from_file.map_or_else(from_memory, Ok)?, Interface::of(bytes).map_err(|e| e.to_string())?)
+            }
+            ModelSource::Bytes { bytes, base: Some(base) } => {
+                let base = std::path::absolute(base).map_err(|e| format!("{}: {e}", base.display()))?;
+                let (_folder, file) = staging::stage(bytes, &base)?;
+                let network = core.read(&file)?;
+                let network = Uncompiled::Network(&network);
+                (stored(network).or_else(|_| unstored(network))?, Interface::of(bytes).map_err(|e| e.to_string())?)
             }
         };
         if let (Some(cache), Some(place)) = (cache, place) {
@@ -171,8 +176,8 @@ impl Runtime for OpenVino {
     }
 }
 
-/// Compiles a model, or takes what was compiled before from its place. With `spying`, the text of the
-/// compiled model comes along if it was stored there or taken from it.
+/// Compiles a model. With a place, it is stored there, or taken from there if it was. With `spying`,
+/// the text of the compiled model comes along if it was stored or taken.
 fn compile(
     core: &Core,
     subject: Uncompiled<'_>,
@@ -180,15 +185,11 @@ fn compile(
     place: Option<&Path>,
     spying: bool,
 ) -> native::Result<(Compiled, String)> {
+    let stored = place.and_then(Path::to_str).map(|place| ("CACHE_DIR", place.to_owned()));
+    let properties: Vec<(&str, String)> = properties.iter().cloned().chain(stored).collect();
     let codec = if spying { spy } else { legible as native::Codec };
-    let compile = |properties: &[(&str, String)]| {
-        let compile = || core.compile(subject, DEVICE, properties, codec);
-        if spying { spied(compile) } else { compile().map(|compiled| (compiled, String::new())) }
-    };
-    let Some(place) = place.and_then(Path::to_str) else { return compile(properties) };
-    let cached = [properties, &[("CACHE_DIR", place.to_owned())]].concat();
-    // A model that cannot be stored can be run all the same.
-    compile(&cached).or_else(|_| compile(properties))
+    let compile = || core.compile(subject, DEVICE, &properties, codec);
+    if spying { spied(compile) } else { compile().map(|compiled| (compiled, String::new())) }
 }
 
 fn load(candidate: &Candidate) -> Result<Loaded, String> {
