@@ -4,7 +4,7 @@
     models.py [PATTERN] [--list]
 
 Names: `light-*` networks of the `onnx` wheel as shipped, `light-*-random` with seeded random weights, `ppocr-*` of the
-`rapidocr-onnxruntime` wheel, `zoo-*`, `quantized-*` networks of the zoo as ONNX Runtime's own tool quantizes them. A file that is there already is kept.
+`rapidocr-onnxruntime` wheel, `zoo-*`, `quantized-*` networks of the zoo as ONNX Runtime's own tool quantizes them, `half-*` others of them in half precision. A file that is there already is kept.
 """
 
 import argparse
@@ -46,6 +46,8 @@ PPOCR = {
 }
 QUANTIZED = ["resnet-18", "mobilenet-v2"]
 """Networks of the zoo that are quantized."""
+HALVED = ["mobilenet-v2", "bert-base"]
+"""Networks of the zoo that are made with numbers of half precision."""
 SHAPES = {
     "ppocr-rec": ["x:1,3,48,320"],
     "ppocr-det": ["x:1,3,640,640"],
@@ -106,8 +108,9 @@ def names(pattern="*"):
     found = [f"ppocr-{kind}" for kind in PPOCR]
     found += [f"light-{name}{suffix}" for name in LIGHT for suffix in ("", "-random")]
     found += [f"quantized-{name}" for name in QUANTIZED]
+    found += [f"half-{name}" for name in HALVED]
     found = [name for name in found if fnmatch.fnmatch(name, pattern)]
-    if not pattern.startswith(("ppocr", "light", "quantized")):
+    if not pattern.startswith(("ppocr", "light", "quantized", "half")):
         found += [f"zoo-{name}" for name in zoo() if fnmatch.fnmatch(f"zoo-{name}", pattern)]
     return found
 
@@ -128,6 +131,8 @@ def ensure(name):
         shutil.copyfile(light_path(rest), partial)
     elif family == "quantized":
         quantize(ensure(f"zoo-{rest}"), partial)
+    elif family == "half":
+        onnx.save(halved(onnx.load(ensure(f"zoo-{rest}"))), partial)
     elif family == "zoo":
         subprocess.run([program(), "zoo", "emit", rest, "-o", partial], check=True, stdout=subprocess.DEVNULL)
     else:
@@ -155,6 +160,24 @@ def quantize(path, quantized):
         plain = Path(folder) / "plain.onnx"
         quant_pre_process(path, plain, skip_symbolic_shape=True)
         quantize_static(plain, quantized, Images(), quant_format=QuantFormat.QDQ)
+
+
+def halved(model):
+    """The network with halves instead of all numbers of single precision, which it must hold as attributes of `Constant` or as weights."""
+    single, half = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16
+    graph = model.graph
+    constants = [a.t for n in graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"]
+    for tensor in [*graph.initializer, *constants]:
+        if tensor.data_type == single:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    for value in [*graph.input, *graph.output]:
+        if value.type.tensor_type.elem_type == single:
+            value.type.tensor_type.elem_type = half
+    for to in (a for n in graph.node if n.op_type == "Cast" for a in n.attribute if a.name == "to" and a.i == single):
+        to.i = half
+    del graph.value_info[:]
+    onnx.checker.check_model(model)
+    return model
 
 
 def light_path(name):

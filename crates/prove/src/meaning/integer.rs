@@ -91,7 +91,6 @@ impl Meaning<'_> {
     /// uninterpreted function.
     pub(super) fn cast(&self, from: DType, to: DType, x: Sum) -> Result<Sum, Trouble> {
         let facts = &self.shared.facts;
-        let named = |name: String| Sum::factor(Factor::Apply(Function::Named(name.into()), vec![x.clone()]));
         Ok(match (from.class(), to.class()) {
             _ if from == to || from.embeds(to) => x,
             // Wider integers are truncated, and negative ones wrap around: equal modulo the type's
@@ -99,14 +98,19 @@ impl Meaning<'_> {
             (Class::Int, Class::Int) => x,
             (Class::Int | Class::Real, Class::Bool) => Sum::one().sub(&apply(Function::Zero, vec![x], facts)?),
             (Class::Int, Class::Real) if is_below(&x, &digits(to), facts) => x,
-            (Class::Int, Class::Real) => named(format!("nearest {to}")),
+            (Class::Int, Class::Real) => nearest(to, x),
             (Class::Real, Class::Real) if is_below(&x, &digits(to), facts) => x,
-            (Class::Real, Class::Real) => named(format!("nearest {to}")),
+            (Class::Real, Class::Real) => nearest(to, x),
             (Class::Real, Class::Int) if fits(&x, to, facts) => x,
             (Class::Real, Class::Int) => integer(&format!("truncated {from}"), &[x], to),
             _ => return Trouble::new(format!("a cast from {from} to {to}")),
         })
     }
+}
+
+/// The number of a float type that is nearest.
+pub(super) fn nearest(to: DType, x: Sum) -> Sum {
+    Sum::factor(Factor::Apply(Function::Named(format!("nearest {to}").into()), vec![x]))
 }
 
 /// A function of integers with values in an integer type.

@@ -6,6 +6,7 @@ use regraft_ir::{Class, DType, Op, OpKind, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
+use crate::meaning::integer::nearest;
 use crate::value::{Factor, Function, Sum, Trouble, apply, power, product, rational_power, whole};
 
 /// Largest integer exponent that is multiplied out.
@@ -37,7 +38,12 @@ impl Meaning<'_> {
         self.require_of_operands(&op, &x, &operands);
         if let (Op::Cast(_), [from], [operand]) = (&op, from.as_slice(), operands.as_slice()) {
             let element = x.remove(0);
-            return if self.is_operation_on(*operand, to) { Ok(Some(element)) } else { self.cast(*from, to, element).map(Some) };
+            return match () {
+                () if self.is_operation_on(*operand, to) => Ok(Some(element)),
+                // What was rounded is another number where it is taken for one of more digits.
+                () if *from != to && from.embeds(to) && self.holds_rounded(*operand) => Ok(Some(nearest(*from, element))),
+                () => self.cast(*from, to, element).map(Some),
+            };
         }
         if to.class() == Class::Int {
             return self.whole_pointwise(&op, &x, &from, to).map(Some);
@@ -51,8 +57,8 @@ impl Meaning<'_> {
         self.real_pointwise(&op, &x, to).map(Some)
     }
 
-    /// Whether a value of a float type is what one operator computes from numbers that `to` holds, all
-    /// of them cast from it. Rounded to `to`, it is what that operator computes in `to`: its exact
+    /// Whether a value of a float type is what one operator computes from numbers that `to`, which has fewer
+    /// digits, holds, all of them cast from it. Rounded to `to`, it is what that operator computes in `to`: its exact
     /// result, rounded once.
     fn is_operation_on(&self, value: ValueId, to: DType) -> bool {
         let node = self.graph.node(value.node);
@@ -60,8 +66,18 @@ impl Meaning<'_> {
             let cast = self.graph.node(v.node);
             cast.op.kind() == OpKind::Cast && self.ty(cast.inputs[0]).is_ok_and(|ty| ty.dtype.embeds(to))
         };
-        let floats = self.ty(value).is_ok_and(|ty| ty.dtype.is_float()) && to.is_float();
-        floats && !matches!(node.op.kind(), OpKind::Cast) && !node.inputs.is_empty() && node.inputs.iter().all(is_cast)
+        let narrows = self.ty(value).is_ok_and(|ty| ty.dtype != to && to.is_float() && to.embeds(ty.dtype));
+        narrows && !matches!(node.op.kind(), OpKind::Cast) && !node.inputs.is_empty() && node.inputs.iter().all(is_cast)
+    }
+
+    /// Whether some elements of a value are results of such an operator, which the cast after it rounds.
+    fn holds_rounded(&self, value: ValueId) -> bool {
+        let node = self.graph.node(value.node);
+        match node.op.kind() {
+            OpKind::Cast => self.ty(value).is_ok_and(|ty| self.is_operation_on(node.inputs[0], ty.dtype)),
+            kind if kind.moves_elements() => node.inputs.iter().any(|operand| self.holds_rounded(*operand)),
+            _ => false,
+        }
     }
 
     /// Whether whole powers of this sum are not multiplied out.
