@@ -16,7 +16,7 @@ touch "$REGRAFT_SKIPPED"
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --quiet -- --deny warnings
 status=0
-scripts/with-runtime.sh cargo test --workspace || status=$?
+scripts/with-runtime.sh cargo test --workspace --no-fail-fast || status=$?
 scripts/wheel.sh --quick || status=$?
 sort -u "$REGRAFT_SKIPPED"
 echo "skipped: $(sort -u "$REGRAFT_SKIPPED" | wc -l) tests"
