@@ -127,7 +127,7 @@ def optimize(
     bind: Mapping[str, Union[int, Iterable[int]]] | None = None,
     freeze: Mapping[str, Union[int, Sizes]] | None = None,
     data: inputs.Data = None,
-    budget: float | str = 60.0,
+    budget: float | str | None = None,
     target: str | None = None,
     threads: int | None = None,
     memory: int | str | None = None,
@@ -166,7 +166,8 @@ def optimize(
         bind: Values of symbolic sizes to measure at: `{"N": 8}`, or several: `{"N": [1, 8]}`.
         freeze: Sizes to write the model for, and no others.
         data: Real inputs to check and measure with: arrays or files of each input, or a folder.
-        budget: Time that the whole call may take, in seconds, or as text: `"5m"`.
+        budget: Time that the whole call may take, in seconds, or as text: `"5m"`; by default a minute, for each
+            runtime with `target="fastest"`.
         target: The runtime that the model will run on: `"onnxruntime"`, `"openvino"`, or `"fastest"`, which asks each of
             those that are installed; `.report["runtime"]` says which one it was. By default ONNX Runtime.
         threads: Threads of an operator where the model is deployed; by default what the runtime itself uses.

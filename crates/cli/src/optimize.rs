@@ -19,7 +19,7 @@ use regraft::confirm;
 use regraft::error::Failure;
 use regraft::file::{check_apart, check_writable, is_same, write_atomic};
 use regraft::limits::{Limit, Limits, parse_max_load, parse_max_memory};
-use regraft::optimize::{Choice, CostKind, Request};
+use regraft::optimize::{Choice, CostKind, DEFAULT_BUDGET, Request, default_budget};
 use regraft::recording::Recorded;
 use regraft::render;
 use regraft::report::{Report, Speedup, Startups};
@@ -146,9 +146,10 @@ pub struct Args {
     /// by default as OUT with the ending .report.json.
     #[arg(long, value_name = "PRICES", default_value = "measured", value_parser = Cost::parse, help_heading = "Search")]
     cost: Cost,
-    /// Time that the whole run may take, such as 60s or 5m
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration, help_heading = "Search")]
-    budget: Duration,
+    /// Time that the whole run may take, such as 60s or 5m [default: 60s, for each runtime with
+    /// --target fastest]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Search")]
+    budget: Option<Duration>,
     /// Memory that the run may take, such as 4G [default: 80 % of what the machine has available]
     ///
     /// A model that cannot be run within it is not measured: only rewrites that gain under the
@@ -250,6 +251,14 @@ impl Target {
         match self {
             Target::One(backend) => backend,
             Target::Fastest => Backend::default(),
+        }
+    }
+
+    /// Time that optimizing takes unless more or less is asked for.
+    fn budget(self) -> Duration {
+        match self {
+            Target::One(_) => DEFAULT_BUDGET,
+            Target::Fastest => default_budget(),
         }
     }
 }
@@ -358,7 +367,7 @@ fn request(args: &Args, console: &Console) -> Result<Request, Failure> {
             _ if args.untimed => CostKind::Operators,
             cost => cost,
         },
-        budget: args.budget,
+        budget: args.budget.unwrap_or_else(|| args.target.budget()),
         threads: args.threads.map(usize::from),
         seed: args.seed,
         rules: Choice { files: args.rules.clone(), deny: args.deny.clone(), allow: args.allow.clone(), require: args.require },

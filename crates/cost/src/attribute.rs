@@ -134,9 +134,21 @@ fn moves_only(node: &OptimizedNode) -> bool {
     is_reorder(node) || matches!(node.op_type.as_str(), "Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Cast" | "Identity")
 }
 
+/// Operators that [`moves_only`] is about.
+fn is_movement(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Transpose | OpKind::Reshape | OpKind::Squeeze | OpKind::Unsqueeze | OpKind::Cast | OpKind::Identity)
+}
+
 /// The operator type without a marker of what is fused into it.
 fn plain_type(node: &OptimizedNode) -> &str {
     node.op_type.strip_prefix("Fused").unwrap_or(&node.op_type)
+}
+
+/// Whether the optimized node goes by this operator.
+fn is_named_after(node: &OptimizedNode, kind: OpKind) -> bool {
+    let name = plain_type(node);
+    // What OpenVINO makes of recurrent layers.
+    kind.name() == name.strip_suffix("Sequence").or_else(|| name.strip_suffix("Cell")).unwrap_or(name)
 }
 
 /// Weight of a node whose sizes are unknown: products outweigh everything else.
@@ -201,6 +213,19 @@ impl<'a> Overlay<'a> {
         self.names.value(name).or_else(|| self.names.value(uncast(name)))
     }
 
+    /// The nodes of the values that an optimized node makes, and those that it was made from.
+    fn named(&self, node: &'a OptimizedNode) -> impl Iterator<Item = NodeId> {
+        let values = node.outputs.iter().filter_map(|name| Some(self.value(name)?.node));
+        let origins = node.origins.iter().filter_map(|name| self.names.node(name).or_else(|| Some(self.value(name)?.node)));
+        values.chain(origins)
+    }
+
+    /// Whether an optimized node that is named after this node only moves what another one computed.
+    fn restores(&self, node: &OptimizedNode, id: NodeId) -> bool {
+        let kind = self.graph.node(id).op.kind();
+        node.op_type == "ReorderOutput" || moves_only(node) && !is_named_after(node, kind) && !is_movement(kind)
+    }
+
     fn anchor_by_name(&mut self) {
         let optimized = self.optimized;
         for (at, node) in optimized.nodes.iter().enumerate() {
@@ -208,15 +233,12 @@ impl<'a> Overlay<'a> {
             if is_reorder(node) {
                 continue;
             }
-            let mut ids: Vec<NodeId> = node.outputs.iter().filter_map(|name| self.value(name)).map(|value| value.node).collect();
-            // After conversion back from a blocked layout, the value has its old name again.
-            let reordered =
-                node.outputs.iter().flat_map(|name| self.readers_of(name)).filter(|r| optimized.nodes[**r].op_type == "ReorderOutput");
-            let reordered: Vec<NodeId> =
-                reordered.flat_map(|r| &optimized.nodes[*r].outputs).filter_map(|name| self.value(name)).map(|v| v.node).collect();
-            ids.extend(reordered);
+            let mut ids: Vec<NodeId> = self.named(node).filter(|id| !self.restores(node, *id)).collect();
+            // After conversion back from another layout, the value has its old name again.
+            for reader in node.outputs.iter().flat_map(|name| self.readers_of(name)).map(|reader| &optimized.nodes[*reader]) {
+                ids.extend(self.named(reader).filter(|id| self.restores(reader, *id)));
+            }
             ids.extend(self.blocked_name(&node.name));
-            ids.extend(node.origins.iter().filter_map(|name| self.names.node(name).or_else(|| Some(self.value(name)?.node))));
             if ids.is_empty() {
                 ids.extend(self.names.node(plain_name(&node.name)));
             }
@@ -263,7 +285,7 @@ impl<'a> Overlay<'a> {
                 }
                 below[id.0 as usize] = true;
                 first.get_or_insert(*id);
-                self.graph.node(*id).op.kind().name() == plain_type(node)
+                is_named_after(node, self.graph.node(*id).op.kind())
             });
             if let Some(id) = same.or(first.filter(|_| !moves_only(node))) {
                 self.anchor(at, id);
@@ -322,7 +344,7 @@ impl<'a> Overlay<'a> {
         // A node with the same operator takes precedence: others may only seem to be part of it
         // (one of two equal products, say).
         let rank = |at: usize, id: NodeId| {
-            let same = self.graph.node(id).op.kind().name() == plain_type(&self.optimized.nodes[at]);
+            let same = is_named_after(&self.optimized.nodes[at], self.graph.node(id).op.kind());
             (same, self.weight[id.0 as usize], std::cmp::Reverse(id))
         };
         let mut offer = |at: usize, id: NodeId| {

@@ -122,6 +122,26 @@ fn what_a_node_was_made_from() {
 }
 
 #[test]
+fn recurrent_layers_whose_names_went_to_what_follows() {
+    // As OpenVINO tells it: what removes the axis of directions bears the names.
+    let text = "graph (x: f32[2,9,5]) {
+        const w: f32[1,6,5]  const r: f32[1,6,2]  const v: f32[1,6,2]
+        t = Transpose(x, perm=[1,0,2])
+        a, b = GRU(t, w, r, direction=\"forward\", activations=[\"Sigmoid\", \"Tanh\"], alphas=[], betas=[], optional=[], linear_before_reset=false)
+        q = Squeeze(a, axes=[1])
+        u = Transpose(q, perm=[1,0,2])
+        o = Transpose(u, perm=[1,0,2])
+        c, d = GRU(o, v, r, direction=\"forward\", activations=[\"Sigmoid\", \"Tanh\"], alphas=[], betas=[], optional=[], linear_before_reset=false)
+        output c
+    }";
+    let optimized = "GRUSequence GRUSequence_3: x w r -> GRUSequence_3 @ 700
+        Reshape Transpose_5: GRUSequence_3 -> Transpose_5 @ - < q a
+        GRUSequence GRUSequence_8: Transpose_5 v r -> GRUSequence_8 @ 600
+        Reshape GRUSequence_8_abc: GRUSequence_8 -> c @ -";
+    check(text, optimized, "a=700 c=600", 0.0);
+}
+
+#[test]
 fn nothing_fused() {
     let optimized = "Conv n_a: x w -> a @ 5000
         Relu n_r: a -> r @ 100

@@ -9,7 +9,7 @@ use crate::descriptor::descriptor;
 use crate::features::{VERSION, known};
 
 /// Rules that the shipped weights were trained without. To be emptied when they are trained again.
-const NEW: [&str; 8] = [
+const NEW: [&str; 17] = [
     "multi-head-attention-of-products",
     "multi-head-attention-of-scaled-products",
     "multi-head-attention-open",
@@ -18,6 +18,15 @@ const NEW: [&str; 8] = [
     "half-gelu-in-single",
     "half-clip-in-single",
     "half-leaky-relu-in-single",
+    "rnn-of-product",
+    "rnn-of-sum",
+    "rnn-of-scaled",
+    "gru-of-product",
+    "gru-of-sum",
+    "gru-of-scaled",
+    "lstm-of-product",
+    "lstm-of-sum",
+    "lstm-of-scaled",
 ];
 
 /// FNV-1a.

@@ -68,6 +68,10 @@ impl Val {
                 if let Some(ints) = items.iter().map(Val::as_int).collect::<Option<Vec<i64>>>() {
                     return Some(Attr::Ints(ints));
                 }
+                let word = |item: &Val| if let Val::Str(word) = item { Some(word.clone()) } else { None };
+                if let Some(words) = items.iter().map(word).collect::<Option<Vec<String>>>() {
+                    return Some(Attr::Strs(words));
+                }
                 if items.iter().all(|v| matches!(v, Val::Dim(_))) {
                     let dims = items.iter().filter_map(|v| if let Val::Dim(d) = v { Some(d.clone()) } else { None });
                     return Some(Attr::Dims(dims.collect()));

@@ -24,6 +24,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("layout.rules", include_str!("../../../rules/layout.rules")),
     ("normalize.rules", include_str!("../../../rules/normalize.rules")),
     ("attention.rules", include_str!("../../../rules/attention.rules")),
+    ("recurrent.rules", include_str!("../../../rules/recurrent.rules")),
     ("runtime-onnxruntime.rules", include_str!("../../../rules/runtime-onnxruntime.rules")),
 ];
 

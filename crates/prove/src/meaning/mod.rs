@@ -360,10 +360,15 @@ impl<'a> Meaning<'a> {
     /// The element of a value at an arbitrary index, regardless of the conditions under which its
     /// operator is read: they may involve the same variables.
     fn at_any(&mut self, value: ValueId, index: &[Poly]) -> Result<Sum, Trouble> {
-        let Some(certain) = self.shared.certain.take() else { return self.at(value, index) };
+        self.regardless(|m| m.at(value, index))
+    }
+
+    /// What `body` returns outside of the conditions under which the current operator is read.
+    fn regardless(&mut self, body: impl FnOnce(&mut Self) -> Result<Sum, Trouble>) -> Result<Sum, Trouble> {
+        let Some(certain) = self.shared.certain.take() else { return body(self) };
         let supposed = self.shared.facts.instead(certain.clone());
         let elements = std::mem::take(&mut self.memory.elements);
-        let result = self.at(value, index);
+        let result = body(self);
         self.memory.elements = elements;
         self.shared.facts.forget(supposed);
         self.shared.certain = Some(certain);

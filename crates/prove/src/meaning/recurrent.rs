@@ -4,10 +4,15 @@ use regraft_ir::{Op, ValueId};
 
 use crate::index::{Poly, Source};
 use crate::meaning::Meaning;
-use crate::value::{Sum, Trouble, canonical};
+use crate::value::{Sum, Trouble, canonical, product};
 
-/// Operands that all directions share: the input, and the lengths of sequences.
+/// The first operands, which no layer lacks: the input, its weights, and those of the states.
 const INPUT: usize = 0;
+const WEIGHTS: usize = 1;
+const REQUIRED: usize = 3;
+/// Optional operands: the bias of the input followed by that of the states, and lengths of
+/// sequences, which all directions share, as the input.
+const BIAS: &str = "B";
 const LENGTHS: &str = "sequence_lens";
 
 impl Meaning<'_> {
@@ -41,18 +46,52 @@ impl Meaning<'_> {
     }
 
     /// The element of a direction, computed by the layer `op` of this direction alone.
+    ///
+    /// Whatever the cell, the input, its weights and their bias are read only in `w x + b`, so it is
+    /// this that the function is of.
     fn direction(&mut self, value: ValueId, op: &Op, number: i64, index: Vec<Poly>) -> Result<Sum, Trouble> {
-        let optional = match op {
-            Op::RNN(op) => &op.optional,
-            Op::GRU(op) => &op.optional,
-            Op::LSTM(op) => &op.optional,
+        let node = value.node;
+        let mut op = op.clone();
+        let optional = match &mut op {
+            Op::RNN(op) => &mut op.optional,
+            Op::GRU(op) => &mut op.optional,
+            Op::LSTM(op) => &mut op.optional,
             _ => return Trouble::new("no recurrent layer"),
         };
-        let lengths = optional.iter().position(|name| name == LENGTHS).map(|at| at + 3);
+        let place = |name: &str| optional.iter().position(|given| given == name).map(|at| at + REQUIRED);
+        let (bias_slot, lengths) = (place(BIAS), place(LENGTHS));
+        // A layer without a bias is one whose bias is 0.
+        optional.retain(|name| name != BIAS);
         let mut text = format!("{op:?}");
-        for (slot, operand) in self.operands(value.node).into_iter().enumerate() {
+
+        let (x, w) = (self.operand(node, INPUT)?, self.operand(node, WEIGHTS)?);
+        let (input, rows) = (self.shape(x)?, self.shape(w)?[1].clone());
+        let [steps, batch, size] = <[Poly; 3]>::try_from(input).map_err(|_| Trouble("an input of other than three axes".into()))?;
+        let bias = bias_slot.map(|slot| self.operand(node, slot)).transpose()?;
+        let biased = |m: &mut Self, row: Poly| bias.map_or(Ok(Sum::default()), |bias| m.at(bias, &[Poly::number(number), row]));
+
+        let own = [steps, batch, rows.clone()];
+        let at = self.shared.generic(&own);
+        let sums = self.regardless(|m| {
+            let products = m.sum_over(&size, &mut |m, k| {
+                let element = m.at(x, &[at[0].clone(), at[1].clone(), k.clone()])?;
+                let weight = m.at(w, &[Poly::number(number), at[2].clone(), k.clone()])?;
+                product(&element, &weight, &m.shared.facts)
+            })?;
+            let sum = products.add(&biased(m, at[2].clone())?);
+            m.simplifier.sum(&sum, &m.shared.facts)
+        })?;
+        text.push_str(&format!("\n{} {own:?}: {:?}", self.ty(x)?.dtype, canonical(&sums)));
+        let row = self.shared.generic(std::slice::from_ref(&rows)).remove(0);
+        let state = self.regardless(|m| biased(m, rows.add(&row)))?;
+        text.push_str(&format!("\n{:?}", canonical(&state)));
+
+        for (slot, operand) in self.operands(node).into_iter().enumerate().skip(WEIGHTS + 1) {
+            if Some(slot) == bias_slot {
+                continue;
+            }
             let shape = self.shape(operand)?;
-            let own = &shape[usize::from(slot != INPUT && Some(slot) != lengths)..];
+            let own = &shape[usize::from(Some(slot) != lengths)..];
             let mut at = vec![Poly::number(number); shape.len() - own.len()];
             at.extend(self.shared.generic(own));
             let element = canonical(&self.at_any(operand, &at)?);

@@ -12,13 +12,13 @@ use crate::error::Failure;
 use crate::file::copy_atomic;
 use crate::optimize::binding::Binding;
 use crate::optimize::observer::{Observer, Phase};
-use crate::optimize::request::Request;
+use crate::optimize::request::{DEFAULT_BUDGET, Request};
 use crate::optimize::{Contender, Effort, optimize, time_end_to_end};
 use crate::report::{Fastest, OnRuntime, Report, Speedup};
 use crate::runtime::RuntimeChoice;
 
 /// Share of the budget that comparing the runtimes takes.
-const COMPARING: f64 = 0.15;
+const COMPARING: f64 = 0.1;
 /// Rounds of a sitting.
 const ROUNDS: (usize, usize) = (5, 200);
 /// Sittings of the comparison.
@@ -45,35 +45,24 @@ pub fn fastest(request: &Request, observer: &mut dyn Observer) -> Result<Report,
         return Err(Failure::new("one library is named for several runtimes").hint("name the runtime, too, with --target"));
     }
     let comparing = request.budget.mul_f64(COMPARING);
-    let mut missing = Vec::new();
+    let (there, mut failures) = runtimes();
     let mut made: Vec<Made> = Vec::new();
-    let mut first_failure = None;
-    let backends = Backend::candidates();
-    for (at, backend) in backends.iter().copied().enumerate() {
-        let runtime = match (RuntimeChoice { backend, library: None }).load() {
-            Ok(runtime) => runtime,
-            Err(failure) => {
-                missing.push((backend.name().to_owned(), failure.to_string()));
-                first_failure.get_or_insert(failure);
-                continue;
-            }
-        };
+    let count = there.len();
+    for (at, (backend, runtime)) in there.into_iter().enumerate() {
         let left = request.budget.saturating_sub(comparing + start.elapsed());
-        let share = left / (backends.len() - at) as u32;
+        let share = left / (count - at) as u32;
         match on_one(request, backend, runtime, share, observer) {
             Ok(one) => made.push(one),
             // What one runtime cannot run, another one may.
-            Err(failure) => {
-                missing.push((backend.name().to_owned(), failure.to_string()));
-                first_failure.get_or_insert(failure);
-            }
+            Err(failure) => failures.push((backend, failure)),
         }
         if observer.interrupted() {
             break;
         }
     }
     if made.is_empty() {
-        return Err(first_failure.unwrap_or_else(|| Failure::new("there is no runtime")));
+        let first = failures.into_iter().next();
+        return Err(first.map_or_else(|| Failure::new("there is no runtime"), |(_, failure)| failure));
     }
     let (chosen, runtimes) = compare(request, &made, start + request.budget, observer)?;
     let one = made.swap_remove(chosen);
@@ -84,9 +73,27 @@ pub fn fastest(request: &Request, observer: &mut dyn Observer) -> Result<Report,
     report.certificate = report.certificate.and(request.certificate.as_ref()).map(|path| path.display().to_string());
     report.reproduce.clone_from(&request.reproduce);
     report.seconds.total = start.elapsed().as_secs_f64();
-    report.warnings.extend(missing.iter().map(|(name, why)| format!("{name} was left out: {why}")));
+    report.warnings.extend(failures.iter().map(|(backend, why)| format!("{} was left out: {why}", backend.name())));
     report.fastest = Some(Fastest { chosen: report.runtime.clone(), runtimes });
     Ok(report)
+}
+
+/// Time that [`fastest`] may take unless more or less is asked for: as much for each runtime of this
+/// machine as an optimization for it alone gets.
+pub fn default_budget() -> Duration {
+    DEFAULT_BUDGET * runtimes().0.len().max(1) as u32
+}
+
+/// The runtimes that this machine has, and why there are not more.
+fn runtimes() -> (Vec<(Backend, Arc<dyn Runtime>)>, Vec<(Backend, Failure)>) {
+    let (mut there, mut failures) = (Vec::new(), Vec::new());
+    for backend in Backend::candidates() {
+        match (RuntimeChoice { backend, library: None }).load() {
+            Ok(runtime) => there.push((backend, runtime)),
+            Err(failure) => failures.push((backend, failure)),
+        }
+    }
+    (there, failures)
 }
 
 /// Optimizes for one runtime, into a folder of its own beside the output.
@@ -138,7 +145,7 @@ fn compare(request: &Request, made: &[Made], until: Instant, observer: &mut dyn 
     observer.phase(Phase::Choose, &format!("{} models on {} runtimes, interleaved", contenders.len(), made.len()));
     let threads = made[0].report.threads;
     let observed: &dyn Observer = observer;
-    let mut means = vec![Speedup { pairs: 0, ..Speedup::NONE }; contenders.len()];
+    let mut means = vec![Speedup::NONE; contenders.len()];
     let mut nanoseconds = vec![0.0; contenders.len()];
     let share = 1.0 / bindings.len().max(1) as f64;
     for (at, binding) in bindings.iter().enumerate() {
@@ -163,7 +170,7 @@ fn compare(request: &Request, made: &[Made], until: Instant, observer: &mut dyn 
         input: means[*input],
         output_ns: nanoseconds[*output],
         output: means[*output],
-        gained: one.report.speedup,
+        gained: if input == output { Speedup::NONE } else { one.report.speedup },
     };
     let rows: Vec<OnRuntime> = made.iter().zip(&places).map(row).collect();
     let fastest = (0..made.len()).max_by(|a, b| rows[*a].output.median.total_cmp(&rows[*b].output.median)).unwrap_or(0);

@@ -118,6 +118,9 @@ pub struct Search {
 /// OCGGS.
 pub const STEPS: usize = 10;
 
+/// Time that an optimization may take unless a request says otherwise.
+pub const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
+
 impl From<SearchKind> for Search {
     fn from(kind: SearchKind) -> Search {
         Search { kind, steps: None }
@@ -294,7 +297,7 @@ impl Request {
             freeze: Vec::new(),
             search: SearchKind::Auto.into(),
             cost: CostKind::Measured,
-            budget: Duration::from_secs(60),
+            budget: DEFAULT_BUDGET,
             threads: None,
             seed: 0,
             rules: Choice::default(),
