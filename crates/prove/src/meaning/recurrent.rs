@@ -1,6 +1,6 @@
 //! Recurrent layers: each direction on its own.
 
-use regraft_ir::{Op, ValueId};
+use regraft_ir::{NodeId, Op, ValueId};
 
 use crate::index::{Poly, Source};
 use crate::meaning::Meaning;
@@ -64,26 +64,12 @@ impl Meaning<'_> {
         optional.retain(|name| name != BIAS);
         let mut text = format!("{op:?}");
 
-        let (x, w) = (self.operand(node, INPUT)?, self.operand(node, WEIGHTS)?);
-        let (input, rows) = (self.shape(x)?, self.shape(w)?[1].clone());
-        let [steps, batch, size] = <[Poly; 3]>::try_from(input).map_err(|_| Trouble("an input of other than three axes".into()))?;
         let bias = bias_slot.map(|slot| self.operand(node, slot)).transpose()?;
-        let biased = |m: &mut Self, row: Poly| bias.map_or(Ok(Sum::default()), |bias| m.at(bias, &[Poly::number(number), row]));
-
-        let own = [steps, batch, rows.clone()];
-        let at = self.shared.generic(&own);
-        let sums = self.regardless(|m| {
-            let products = m.sum_over(&size, &mut |m, k| {
-                let element = m.at(x, &[at[0].clone(), at[1].clone(), k.clone()])?;
-                let weight = m.at(w, &[Poly::number(number), at[2].clone(), k.clone()])?;
-                product(&element, &weight, &m.shared.facts)
-            })?;
-            let sum = products.add(&biased(m, at[2].clone())?);
-            m.simplifier.sum(&sum, &m.shared.facts)
-        })?;
-        text.push_str(&format!("\n{} {own:?}: {:?}", self.ty(x)?.dtype, canonical(&sums)));
-        let row = self.shared.generic(std::slice::from_ref(&rows)).remove(0);
-        let state = self.regardless(|m| biased(m, rows.add(&row)))?;
+        let (ranges, sums) = self.weighted(node, number, bias)?;
+        text.push_str(&format!("\n{} {ranges:?}: {sums:?}", self.ty(value)?.dtype));
+        let rows = &ranges[2..];
+        let of_states = rows[0].add(&self.shared.generic(rows)[0]);
+        let state = self.regardless(|m| m.bias_at(bias, number, of_states))?;
         text.push_str(&format!("\n{:?}", canonical(&state)));
 
         for (slot, operand) in self.operands(node).into_iter().enumerate().skip(WEIGHTS + 1) {
@@ -100,5 +86,32 @@ impl Meaning<'_> {
         let source = Source::Opaque(blake3::hash(text.as_bytes()).to_hex().as_str().into(), value.port);
         self.shared.facts.all_of(&source, self.ty(value)?.dtype);
         Ok(Sum::read(source, index))
+    }
+
+    /// The element of `w x + b` of a direction at an arbitrary step of an arbitrary sequence, in an
+    /// arbitrary row, and the ranges of these.
+    fn weighted(&mut self, node: NodeId, number: i64, bias: Option<ValueId>) -> Result<([Poly; 3], Sum), Trouble> {
+        let (x, w) = (self.operand(node, INPUT)?, self.operand(node, WEIGHTS)?);
+        let (input, weights) = (self.shape(x)?, self.shape(w)?);
+        let ([steps, batch, size], [_, rows, _]) = (&input[..], &weights[..]) else {
+            return Trouble::new("a recurrent layer of other than three axes");
+        };
+        let ranges = [steps.clone(), batch.clone(), rows.clone()];
+        let at = self.shared.generic(&ranges);
+        let sum = self.regardless(|m| {
+            let products = m.sum_over(size, &mut |m, k| {
+                let element = m.at(x, &[at[0].clone(), at[1].clone(), k.clone()])?;
+                let weight = m.at(w, &[Poly::number(number), at[2].clone(), k.clone()])?;
+                product(&element, &weight, &m.shared.facts)
+            })?;
+            let sum = products.add(&m.bias_at(bias, number, at[2].clone())?);
+            m.simplifier.sum(&sum, &m.shared.facts)
+        })?;
+        Ok((ranges, canonical(&sum)))
+    }
+
+    /// The element of the bias of a direction, which is 0 if there is none.
+    fn bias_at(&mut self, bias: Option<ValueId>, number: i64, row: Poly) -> Result<Sum, Trouble> {
+        bias.map_or(Ok(Sum::default()), |bias| self.at(bias, &[Poly::number(number), row]))
     }
 }

@@ -45,7 +45,13 @@ pub fn fastest(request: &Request, observer: &mut dyn Observer) -> Result<Report,
         return Err(Failure::new("one library is named for several runtimes").hint("name the runtime, too, with --target"));
     }
     let comparing = request.budget.mul_f64(COMPARING);
-    let (there, mut failures) = runtimes();
+    let (mut there, mut failures) = (Vec::new(), Vec::new());
+    for (backend, loaded) in runtimes() {
+        match loaded {
+            Ok(runtime) => there.push((backend, runtime)),
+            Err(failure) => failures.push((backend, failure)),
+        }
+    }
     let mut made: Vec<Made> = Vec::new();
     let count = there.len();
     for (at, (backend, runtime)) in there.into_iter().enumerate() {
@@ -81,19 +87,12 @@ pub fn fastest(request: &Request, observer: &mut dyn Observer) -> Result<Report,
 /// Time that [`fastest`] may take unless more or less is asked for: as much for each runtime of this
 /// machine as an optimization for it alone gets.
 pub fn default_budget() -> Duration {
-    DEFAULT_BUDGET * runtimes().0.len().max(1) as u32
+    DEFAULT_BUDGET * runtimes().filter(|(_, loaded)| loaded.is_ok()).count().max(1) as u32
 }
 
-/// The runtimes that this machine has, and why there are not more.
-fn runtimes() -> (Vec<(Backend, Arc<dyn Runtime>)>, Vec<(Backend, Failure)>) {
-    let (mut there, mut failures) = (Vec::new(), Vec::new());
-    for backend in Backend::candidates() {
-        match (RuntimeChoice { backend, library: None }).load() {
-            Ok(runtime) => there.push((backend, runtime)),
-            Err(failure) => failures.push((backend, failure)),
-        }
-    }
-    (there, failures)
+/// The runtimes that this machine has, and why it has no more.
+fn runtimes() -> impl Iterator<Item = (Backend, Result<Arc<dyn Runtime>, Failure>)> {
+    Backend::candidates().into_iter().map(|backend| (backend, RuntimeChoice { backend, library: None }.load()))
 }
 
 /// Optimizes for one runtime, into a folder of its own beside the output.
