@@ -38,12 +38,14 @@ impl Meaning<'_> {
         self.require_of_operands(&op, &x, &operands);
         if let (Op::Cast(_), [from], [operand]) = (&op, from.as_slice(), operands.as_slice()) {
             let element = x.remove(0);
-            return match () {
-                () if self.is_operation_on(*operand, to) => Ok(Some(element)),
+            return Ok(Some(if self.is_operation_on(*operand, to) {
+                element
+            } else if *from != to && from.embeds(to) && self.holds_rounded(*operand) {
                 // What was rounded is another number where it is taken for one of more digits.
-                () if *from != to && from.embeds(to) && self.holds_rounded(*operand) => Ok(Some(nearest(*from, element))),
-                () => self.cast(*from, to, element).map(Some),
-            };
+                nearest(*from, element)
+            } else {
+                self.cast(*from, to, element)?
+            }));
         }
         if to.class() == Class::Int {
             return self.whole_pointwise(&op, &x, &from, to).map(Some);
