@@ -9,7 +9,7 @@ use crate::descriptor::descriptor;
 use crate::features::{VERSION, known};
 
 /// Rules that the shipped weights were trained without. To be emptied when they are trained again.
-const NEW: [&str; 17] = [
+const NEW: [&str; 20] = [
     "multi-head-attention-of-products",
     "multi-head-attention-of-scaled-products",
     "multi-head-attention-open",
@@ -20,12 +20,15 @@ const NEW: [&str; 17] = [
     "half-leaky-relu-in-single",
     "rnn-of-product",
     "rnn-of-sum",
+    "rnn-of-sum-without-bias",
     "rnn-of-scaled",
     "gru-of-product",
     "gru-of-sum",
+    "gru-of-sum-without-bias",
     "gru-of-scaled",
     "lstm-of-product",
     "lstm-of-sum",
+    "lstm-of-sum-without-bias",
     "lstm-of-scaled",
 ];
 

@@ -166,6 +166,18 @@ impl Scope for GraphScope<'_> {
 }
 
 impl Expr {
+    /// Whether it reads one of these variables.
+    pub(crate) fn mentions(&self, which: &dyn Fn(&Var) -> bool) -> bool {
+        match self {
+            Expr::Literal(_) => false,
+            Expr::Var(v) | Expr::Attr(v, _) => which(v),
+            Expr::If(parts) => parts.iter().any(|p| p.mentions(which)),
+            Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().any(|p| p.mentions(which)),
+            Expr::Shown(condition) => condition.mentions(which),
+            Expr::For(_, list, body) => list.mentions(which) || body.mentions(which),
+        }
+    }
+
     /// Whether it calls one of these functions.
     pub(crate) fn calls(&self, functions: &[&str]) -> bool {
         let any = |parts: &[Expr]| parts.iter().any(|part| part.calls(functions));

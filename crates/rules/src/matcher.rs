@@ -62,9 +62,9 @@ pub fn sources_at(graph: &dyn View, rule: &Rule, root: usize, anchor: NodeId) ->
 /// True if the interior is private and all guards hold; binds the `where` variables.
 pub fn accept(graph: &dyn View, rule: &Rule, found: &mut Found) -> bool {
     let wheres: Vec<Var> = rule.wheres.iter().map(|(var, _)| *var).collect();
-    let later = |guard: &Expr| mentions(guard, &|v| wheres.contains(v));
+    let later = |guard: &Expr| guard.mentions(&|v| wheres.contains(v));
     // Guards over the source alone come first: they are cheap, and most sources fail one.
-    (rule.shared || found.is_private(graph))
+    (rule.shared || found.is_private(graph, rule))
         && guards_hold(graph, rule, found, &|guard| !later(guard))
         && derive(graph, rule, found)
         && guards_hold(graph, rule, found, &later)
@@ -99,10 +99,12 @@ impl Found {
         covers
     }
 
-    /// Whether nothing but the match reads what is within it: values of its operators, roots aside.
-    pub fn is_private(&self, graph: &dyn View) -> bool {
+    /// Whether nothing but the match of `rule` reads what is within it: values of its operators,
+    /// those aside that change.
+    pub fn is_private(&self, graph: &dyn View, rule: &Rule) -> bool {
+        let all = rule.any_result().is_some();
         self.nodes.iter().all(|id| {
-            let is_root = |v: ValueId| self.roots.contains(&v);
+            let is_root = |v: ValueId| self.roots.iter().any(|root| *root == v || (all && root.node == v.node));
             graph.depends_on_constants_only(*id)
                 || (0..graph.types(*id).len() as u32).all(|port| {
                     let value = id.port(port);
@@ -146,19 +148,7 @@ fn guards_hold(graph: &dyn View, rule: &Rule, found: &Found, which: &dyn Fn(&Exp
 
 /// True if the guard reads a `let` variable.
 pub(crate) fn mentions_let(rule: &Rule, expr: &Expr) -> bool {
-    !rule.lets.is_empty() && mentions(expr, &|v| rule.lets.iter().any(|(l, _)| l == v))
-}
-
-/// True if the expression reads one of these variables.
-fn mentions(expr: &Expr, which: &dyn Fn(&Var) -> bool) -> bool {
-    match expr {
-        Expr::Literal(_) => false,
-        Expr::Var(v) | Expr::Attr(v, _) => which(v),
-        Expr::If(parts) => parts.iter().any(|p| mentions(p, which)),
-        Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().any(|p| mentions(p, which)),
-        Expr::Shown(condition) => mentions(condition, which),
-        Expr::For(_, list, body) => mentions(list, which) || mentions(body, which),
-    }
+    !rule.lets.is_empty() && expr.mentions(&|v| rule.lets.iter().any(|(l, _)| l == v))
 }
 
 /// Matches a root at a node, at any result accepted by its port condition.
@@ -171,13 +161,21 @@ fn start(graph: &dyn View, rule: &Rule, root: usize, anchor: NodeId, from: Found
     for port in 0..results as u32 {
         let value = anchor.port(port);
         // Replacing a result without readers is not worthwhile and would change nothing.
-        if results > 1 && graph.users(value).is_empty() && !graph.is_output(value) {
+        if results > 1 && !is_read(graph, value) {
             continue;
         }
         let mut state = from.clone();
         state.roots.push(value);
         solve(graph, vec![Goal::One(&rule.source[root], value)], state, into);
+        if rule.any_result().is_some() {
+            break;
+        }
     }
+}
+
+/// Whether an operator reads a value, or the graph returns it.
+pub(crate) fn is_read(graph: &dyn View, value: ValueId) -> bool {
+    graph.is_output(value) || !graph.users(value).is_empty()
 }
 
 /// A quick check without bindings: the operators of the pattern are where they must be. Most

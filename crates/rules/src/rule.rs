@@ -87,6 +87,23 @@ pub struct NodePattern {
     pub operands: Vec<Pattern>,
 }
 
+impl Pattern {
+    /// Whether it binds or reads this variable.
+    fn mentions(&self, var: Var) -> bool {
+        let reads = |e: &Expr| e.mentions(&|v| *v == var);
+        match self {
+            Pattern::Any(v) | Pattern::Constant(v) | Pattern::Optional(v) | Pattern::Rest(v) => *v == var,
+            Pattern::Each(inner, _) => inner.mentions(var),
+            Pattern::Elementwise(v, axis, inner) => *v == var || reads(axis) || inner.mentions(var),
+            Pattern::Number(_) => false,
+            Pattern::Node(node) => {
+                let mut attrs = node.attrs.iter().map(|(_, e)| e);
+                node.bind == Some(var) || reads(&node.port) || attrs.any(reads) || node.operands.iter().any(|p| p.mentions(var))
+            }
+        }
+    }
+}
+
 /// What a target builds.
 #[derive(Clone, Debug)]
 pub enum Target {
@@ -269,6 +286,19 @@ impl Rule {
     pub fn asks(&self, functions: &[&str]) -> bool {
         let mut asked = self.guards.iter().chain(&self.profitable).chain(self.wheres.iter().map(|(_, e)| e));
         asked.any(|expr| expr.calls(functions))
+    }
+
+    /// The variable `?k` of a rule from `(out ?k P)` to `(out ?k T)` that holds whichever result is
+    /// meant: all results that are read change at once.
+    pub(crate) fn any_result(&self) -> Option<Var> {
+        let ([Pattern::Node(root)], [Target::Out(Expr::Var(result), _)]) = (self.source.as_slice(), self.target.as_slice()) else {
+            return None;
+        };
+        let is_meant = matches!(&root.port, Expr::Var(port) if port == result);
+        let conditions = self.guards.iter().chain(&self.profitable).chain(self.wheres.iter().map(|(_, e)| e));
+        let mut elsewhere = root.attrs.iter().map(|(_, e)| e).chain(conditions);
+        let is_tied = elsewhere.any(|e| e.mentions(&|v| v == result)) || root.operands.iter().any(|p| p.mentions(*result));
+        (is_meant && !is_tied && self.lets.is_empty()).then_some(*result)
     }
 
     /// A digest of the rule's content and of its instances, independent of its position and layout.

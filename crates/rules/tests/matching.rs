@@ -63,6 +63,33 @@ fn a_result_that_nothing_reads_is_no_root() {
 }
 
 #[test]
+fn all_results_that_are_read_change_at_once_where_the_rule_holds_for_any() {
+    // The rule with a variable port, then with what ties the port to something.
+    let rule =
+        |clauses: &str| format!("(rule r (out ?k (as ?s (split (neg ?x)))) => (out ?k (split :like ?s ?x)) {clauses} (numeric exact))");
+    for (text, expected) in [
+        (rule(""), vec![vec![0, 1]]),
+        (rule("(shared)"), vec![vec![0, 1]]),
+        (rule("(when (< ?k 9)) (shared)"), vec![vec![0], vec![1]]),
+        (rule("(when (< ?k 9))"), vec![]),
+    ] {
+        let mut graph = Graph::new("t");
+        let x = input(&mut graph, "x");
+        let neg = add(&mut graph, OpKind::Neg, &[], &[x]).out();
+        let parts = halves(&mut graph, neg);
+        graph.add_output("first", parts.port(0));
+        let second = add(&mut graph, OpKind::Relu, &[], &[parts.port(1)]).out();
+        graph.add_output("second", second);
+        let rule = &parse("t", &text).unwrap()[0];
+        let patches =
+            matches_at(&graph, rule, 0, parts).iter().map(|found| instantiate(&graph, rule, found, &Anything).unwrap()).collect::<Vec<_>>();
+        let changed: Vec<Vec<u32>> = patches.iter().map(|patch| patch.replace.iter().map(|(old, _)| old.port).collect()).collect();
+        assert_eq!(changed, expected, "{text}");
+        assert!(patches.iter().all(|patch| patch.create.len() == 1), "{patches:?}");
+    }
+}
+
+#[test]
 fn a_root_that_is_its_own_target_stays() {
     let mut graph = Graph::new("t");
     let x = input(&mut graph, "x");

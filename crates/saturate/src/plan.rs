@@ -215,7 +215,7 @@ impl Planner<'_, '_> {
             let edit = accept(graph, rule, &mut found).then(|| edit(graph, rule, &found, self.growth.writable()).ok())??;
             let is_possible = is_wanted(&edit.patch) && !(edit.reads_below && closes_cycle(graph, &edit.patch));
             // Where others read values within the source, no matcher finds it.
-            let is_match = self.growth.rules().is_shared(application.rule) || found.is_private(graph);
+            let is_match = self.growth.rules().is_shared(application.rule) || found.is_private(graph, rule);
             is_possible.then(|| match is_match {
                 true => Move::of_match(graph, application.rule, rule, found, edit),
                 false => Move::given(graph, application.rule, &found.nodes, &edit.patch),

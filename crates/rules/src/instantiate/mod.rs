@@ -6,7 +6,7 @@ use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, NodeSet, Op, O
 use smallvec::SmallVec;
 
 use crate::expr::{Expr, Scope, Val};
-use crate::matcher::{Found, mentions_let};
+use crate::matcher::{Found, is_read, mentions_let};
 use crate::operator::operator;
 use crate::rule::{Rule, Target, Var};
 
@@ -109,16 +109,15 @@ pub fn edit(graph: &dyn View, rule: &Rule, found: &Found, writable: &dyn Writabl
     }
     let mut replace = SmallVec::new();
     for (target, root) in rule.target.iter().zip(&found.roots) {
-        let new = builder.single(target)?;
-        if new == PatchValue::Old(*root) {
-            continue;
+        replace.extend(builder.replacement(*root, target)?);
+    }
+    if let Some(port) = rule.any_result() {
+        let root = found.roots[0];
+        let others = (0..graph.types(root.node).len() as u32).map(|port| root.node.port(port));
+        for other in others.filter(|v| *v != root && is_read(graph, *v)) {
+            builder.env[port] = Some(Val::int(i64::from(other.port)));
+            replace.extend(builder.replacement(other, &rule.target[0])?);
         }
-        let (old_type, new_type) = (graph.ty(*root), builder.ty(new));
-        if old_type.is_none() || old_type != new_type {
-            let show = |t: Option<&TensorType>| t.map_or("unknown".to_string(), ToString::to_string);
-            return Err(Refusal::OtherType { old: show(old_type), new: show(new_type) });
-        }
-        replace.push((*root, new));
     }
     if replace.is_empty() {
         return Err(Refusal::Nothing);
@@ -170,6 +169,20 @@ impl Scope for Builder<'_> {
 impl Builder<'_> {
     fn eval(&self, expr: &Expr) -> Result<Val, Refusal> {
         expr.eval(&self.env, self).map_err(Refusal::Type)
+    }
+
+    /// A value and what takes its place, unless that is the value itself.
+    fn replacement(&mut self, old: ValueId, target: &Target) -> Result<Option<(ValueId, PatchValue)>, Refusal> {
+        let new = self.single(target)?;
+        if new == PatchValue::Old(old) {
+            return Ok(None);
+        }
+        let (old_type, new_type) = (self.graph.ty(old), self.ty(new));
+        if old_type.is_none() || old_type != new_type {
+            let show = |t: Option<&TensorType>| t.map_or("unknown".to_string(), ToString::to_string);
+            return Err(Refusal::OtherType { old: show(old_type), new: show(new_type) });
+        }
+        Ok(Some((old, new)))
     }
 
     /// Exactly one value.
