@@ -69,3 +69,18 @@ fn fast_convolutions_are_proved_for_any_weights() {
         assert_eq!(verdict.is_proved(), equal, "{rule}, {groups} groups, pads {pads}: {verdict:?}");
     }
 }
+
+#[test]
+fn fast_convolutions_are_proved_at_sizes_that_are_computed_from_those_of_an_input() {
+    // Behind layers of stride 2, and of an upsampling.
+    for size in ["floor(H + 1, 2)", "floor(floor(H + 1, 2) + 1, 2)", "2*floor(H + 1, 2)"] {
+        let width = size.replace('H', "W");
+        let source = format!(
+            "graph (image: f32[N,3,H,W], x: f32[N,32,{size},{width}]) {{\n  const w: f32[32,32,3,3]\n  \
+             y = Conv(x, w, strides=[1, 1], pads=[1, 1, 1, 1], dilations=[1, 1], group=1)\n  output y\n}}\n"
+        );
+        let graph = text::parse(&source).unwrap_or_else(|e| panic!("{e}\n{source}"));
+        let verdict = equal(&graph, &rewritten(&graph, "winograd-2-batched"));
+        assert!(verdict.is_proved(), "{size}: {verdict:?}");
+    }
+}

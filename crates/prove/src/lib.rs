@@ -17,6 +17,7 @@
 
 #[cfg(test)]
 mod agreement;
+mod carried;
 mod equal;
 mod exact;
 mod field;

@@ -1,15 +1,20 @@
 //! Computed sizes that can be treated as opaque.
 
+use regraft_ir::dim::Factor;
 use regraft_ir::{Attr, Dim, Graph, Op, TensorType};
 
+use crate::carried::carried;
 use crate::rebuild::rebuilt;
 
 /// Both graphs with a fresh symbol for each input size that is computed from symbols that occur
 /// nowhere else: a proof for all values of the fresh symbol covers every value of the size. `None`
 /// if there is no such size.
 pub(crate) fn by_wholes(before: &Graph, after: &Graph) -> Option<[Graph; 2]> {
-    let wholes = Wholes::of([before, after])?;
-    Some([wholes.graph(before)?, wholes.graph(after)?])
+    let carried = carried([before, after]);
+    let graphs = carried.as_ref().map_or([before, after], |[before, after]| [before, after]);
+    let wholes = Wholes::of(graphs)?;
+    let [before, after] = graphs.map(|graph| wholes.graph(graph));
+    Some([before?, after?])
 }
 
 /// A size, the symbols that it is computed from, and the symbol that stands for it.
@@ -33,7 +38,22 @@ impl Whole {
         let more = size.clone() - self.size.clone();
         let times = size.exact_div(&self.size);
         let sum = free(&more).then(|| self.symbol.clone() + more);
-        sum.or_else(|| times.filter(free).map(|times| self.symbol.clone() * times))
+        sum.or_else(|| times.filter(free).map(|times| self.symbol.clone() * times)).or_else(|| self.within_factors(size))
+    }
+
+    /// The same factor by factor, inside quotients as well.
+    fn within_factors(&self, size: &Dim) -> Option<Dim> {
+        size.products().into_iter().try_fold(Dim::from(0), |sum, (coefficient, factors)| {
+            let factor = |factor| match factor {
+                Factor::Symbol(name) => (!self.parts.iter().any(|part| part == name)).then(|| Dim::symbol(name)),
+                Factor::FloorDiv(a, b) if a.floor_div(b) == self.size => Some(self.symbol.clone()),
+                Factor::FloorDiv(a, b) => Some(self.within(a)?.floor_div(&self.within(b)?)),
+                Factor::Broadcast(a, b) if a.broadcast(b).as_ref() == Some(&self.size) => Some(self.symbol.clone()),
+                Factor::Broadcast(a, b) => self.within(a)?.broadcast(&self.within(b)?),
+            };
+            let product = factors.into_iter().map(factor).try_fold(Dim::from(coefficient), |product, factor| Some(product * factor?));
+            Some(sum + product?)
+        })
     }
 }
 
@@ -54,18 +74,21 @@ impl Wholes {
         }
         met.extend(candidates.iter().cloned());
         met.iter().for_each(|dim| dim.symbols(&mut names));
+        // Where a size is not met as such, as `2 floor(H / 2)` is not in its half, its factors may be.
+        candidates.extend(candidates.iter().flat_map(positive_factors).collect::<Vec<_>>());
         candidates.retain(|dim| dim.known().is_none() && dim.as_symbol().is_none());
-        let mut fresh = (0..).map(|at| format!("s{at}")).filter(|name| !names.contains(name));
+        let mut fresh = (0..).map(|at| format!("s{at}")).filter(|name| !names.contains(name)).peekable();
         let mut wholes = Vec::new();
         for size in &candidates {
             // Already replaced through another one, or a duplicate.
-            if !met.contains(size) {
+            if !met.iter().any(|dim| symbols(dim).iter().any(|name| symbols(size).contains(name))) {
                 continue;
             }
-            let whole = Whole::new(size, fresh.next()?);
+            let whole = Whole::new(size, fresh.peek()?.clone());
             if let Some(said) = met.iter().map(|dim| whole.within(dim)).collect() {
                 met = said;
                 wholes.push(whole);
+                fresh.next();
             }
         }
         (!wholes.is_empty()).then_some(Wholes(wholes))
@@ -100,6 +123,16 @@ impl Wholes {
     }
 }
 
+/// Quotients and broadcast sizes that a size is computed from and that are at least 1, as sizes are.
+fn positive_factors(size: &Dim) -> Vec<Dim> {
+    let factors = size.products().into_iter().flat_map(|(_, factors)| factors).filter_map(|factor| match factor {
+        Factor::Symbol(_) => None,
+        Factor::FloorDiv(a, b) => Some(a.floor_div(b)),
+        Factor::Broadcast(a, b) => a.broadcast(b),
+    });
+    factors.filter(|factor| factor.at_least(1)).collect()
+}
+
 fn sizes(attr: Attr) -> Option<Vec<Dim>> {
     if let Attr::Dims(dims) = attr { Some(dims) } else { None }
 }
@@ -131,12 +164,19 @@ mod tests {
         let longer =
             format!("graph (x: f32[{twice},floor(W, 4)], z: f32[{twice} + 1,floor(W, 4)]) {{ y = Concat(x, z, axis=0) output y }}");
         assert_eq!(types(&longer).as_deref(), Some("f32[s0,s1] f32[s0 + 1,s1] f32[2*s0 + 1,s1]"));
+        // Tiles of four elements, and halves of an even size.
+        let tiled = format!("graph (x: f32[1,{twice}], z: f32[1]) {{ y = Expand(z, shape=[4*floor({twice} + 3, 4)]) output y }}");
+        assert_eq!(types(&tiled).as_deref(), Some("f32[1,s0] f32[1] f32[4*floor(s0 + 3, 4)]"));
+        let halved = format!("graph (x: f32[2*{twice}]) {{ y = Reshape(x, shape=[2, {twice}]) output y }}");
+        assert_eq!(types(&halved).as_deref(), Some("f32[2*s0] f32[2,s0]"));
     }
 
     #[test]
     fn sizes_whose_parts_are_met_elsewhere_stay() {
         assert_eq!(types("graph (x: f32[N,W]) { y = Relu(x) output y }"), None);
         assert_eq!(types("graph (x: f32[floor(H, 2)], z: f32[H]) { y = Concat(x, z, axis=0) output y }"), None);
+        let beside = "graph (x: f32[floor(H + 1, 2)], z: f32[H]) { y = Concat(x, z, axis=0) output y }";
+        assert_eq!(types(beside), None);
         assert_eq!(types("graph (x: f32[floor(s0, 2)]) { y = Relu(x) output y }").as_deref(), Some("f32[s1] f32[s1]"));
     }
 }
