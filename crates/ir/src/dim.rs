@@ -1,10 +1,16 @@
 //! Symbolic dimensions: integer polynomials over named symbols and floor divisions.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Add, Mul, Sub};
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+/// Answers about ends of quotients that each thread keeps.
+const MOST_KNOWN: usize = 1 << 14;
 
 /// Values of symbols, for evaluating a [`Dim`].
 pub type Bindings = BTreeMap<String, i64>;
@@ -17,10 +23,29 @@ pub type Bindings = BTreeMap<String, i64>;
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dim(Repr);
 
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Repr {
     Const(i64),
     Poly(Arc<Terms>),
+}
+
+impl Ord for Repr {
+    fn cmp(&self, other: &Repr) -> Ordering {
+        match (self, other) {
+            (Repr::Const(a), Repr::Const(b)) => a.cmp(b),
+            (Repr::Const(_), Repr::Poly(_)) => Ordering::Less,
+            (Repr::Poly(_), Repr::Const(_)) => Ordering::Greater,
+            // Most sizes that are equal are the same.
+            (Repr::Poly(a), Repr::Poly(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
+            (Repr::Poly(a), Repr::Poly(b)) => a.cmp(b),
+        }
+    }
+}
+
+impl PartialOrd for Repr {
+    fn partial_cmp(&self, other: &Repr) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// Sum of `coefficient * product of atoms`, sorted by the product; no zero coefficients; never a
@@ -182,6 +207,18 @@ impl Dim {
         }
     }
 
+    /// The size times a number other than 0.
+    fn times(self, times: i64) -> Dim {
+        match self.0 {
+            Repr::Const(value) => Dim::from(value.saturating_mul(times)),
+            Repr::Poly(_) if times == 1 => self,
+            Repr::Poly(terms) => {
+                let product = terms.iter().map(|(atoms, coefficient)| (atoms.clone(), coefficient.saturating_mul(times)));
+                Dim(Repr::Poly(Arc::new(product.collect())))
+            }
+        }
+    }
+
     fn atom(atom: Atom) -> Dim {
         Dim::from_terms(vec![(vec![atom], 1)])
     }
@@ -305,7 +342,31 @@ impl Dim {
     /// True if the size is at least `bound` for all symbol values ≥ 1, as far as signs and the ends
     /// of quotients can show.
     pub fn at_least(&self, bound: i64) -> bool {
-        self.signs_show(bound) || self.ends().any(|(least, times)| least.at_least(times.saturating_mul(bound.saturating_sub(1)) + 1))
+        self.signs_show(bound) || self.has_quotients() && self.ends_show(bound)
+    }
+
+    /// Whether some end of a quotient shows that the size is at least `bound`. Quotients of quotients
+    /// have very many ends, and the same questions come again and again: answers are kept.
+    fn ends_show(&self, bound: i64) -> bool {
+        thread_local!(static KNOWN: RefCell<FxHashMap<(Dim, i64), bool>> = RefCell::default());
+        let question = (self.clone(), bound);
+        if let Some(known) = KNOWN.with_borrow(|known| known.get(&question).copied()) {
+            return known;
+        }
+        let shown = self.ends().any(|(least, times)| least.at_least(times.saturating_mul(bound.saturating_sub(1)) + 1));
+        KNOWN.with_borrow_mut(|known| {
+            if known.len() == MOST_KNOWN {
+                known.clear();
+            }
+            known.insert(question, shown);
+        });
+        shown
+    }
+
+    /// Whether a term is a quotient.
+    fn has_quotients(&self) -> bool {
+        let Repr::Poly(terms) = &self.0 else { return false };
+        terms.iter().any(|(atoms, _)| matches!(atoms.as_slice(), [Atom::FloorDiv(..)]))
     }
 
     /// For each quotient by a number `b` that is a term of its own: a size without it, and `b`; `b`
@@ -395,12 +456,16 @@ impl From<i64> for Dim {
 impl Add for Dim {
     type Output = Dim;
     fn add(self, other: Dim) -> Dim {
-        if let (Some(a), Some(b)) = (self.known(), other.known()) {
-            return Dim::from(a.saturating_add(b));
+        match (self.known(), other.known()) {
+            (Some(a), Some(b)) => Dim::from(a.saturating_add(b)),
+            (Some(0), _) => other,
+            (_, Some(0)) => self,
+            _ => {
+                let mut terms = self.terms();
+                terms.extend(other.terms());
+                Dim::from_terms(terms)
+            }
         }
-        let mut terms = self.terms();
-        terms.extend(other.terms());
-        Dim::from_terms(terms)
     }
 }
 
@@ -414,8 +479,12 @@ impl Sub for Dim {
 impl Mul for Dim {
     type Output = Dim;
     fn mul(self, other: Dim) -> Dim {
-        if let (Some(a), Some(b)) = (self.known(), other.known()) {
-            return Dim::from(a.saturating_mul(b));
+        match (self.known(), other.known()) {
+            (Some(a), Some(b)) => return Dim::from(a.saturating_mul(b)),
+            (Some(0), _) | (_, Some(0)) => return Dim::from(0),
+            (Some(times), None) => return other.times(times),
+            (None, Some(times)) => return self.times(times),
+            (None, None) => {}
         }
         let (left, right) = (self.terms(), other.terms());
         let mut terms = Vec::with_capacity(left.len() * right.len());
