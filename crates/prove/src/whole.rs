@@ -29,9 +29,14 @@ impl Whole {
         Whole { size: size.clone(), parts: symbols(size), symbol: Dim::symbol(&symbol) }
     }
 
+    /// Whether another size uses no part of the whole.
+    fn is_apart(&self, size: &Dim) -> bool {
+        !size.has_symbol(|name| self.parts.iter().any(|part| part == name))
+    }
+
     /// Another size in terms of the symbol; `None` if it uses parts of the whole.
     fn within(&self, size: &Dim) -> Option<Dim> {
-        let free = |dim: &Dim| !symbols(dim).iter().any(|name| self.parts.contains(name));
+        let free = |dim: &Dim| self.is_apart(dim);
         if free(size) {
             return Some(size.clone());
         }
@@ -45,7 +50,7 @@ impl Whole {
     fn within_factors(&self, size: &Dim) -> Option<Dim> {
         size.products().into_iter().try_fold(Dim::from(0), |sum, (coefficient, factors)| {
             let factor = |factor| match factor {
-                Factor::Symbol(name) => (!self.parts.iter().any(|part| part == name)).then(|| Dim::symbol(name)),
+                Factor::Symbol(name) => Some(Dim::symbol(name)).filter(|symbol| self.is_apart(symbol)),
                 Factor::FloorDiv(a, b) if a.floor_div(b) == self.size => Some(self.symbol.clone()),
                 Factor::FloorDiv(a, b) => Some(self.within(a)?.floor_div(&self.within(b)?)),
                 Factor::Broadcast(a, b) if a.broadcast(b).as_ref() == Some(&self.size) => Some(self.symbol.clone()),
@@ -80,11 +85,11 @@ impl Wholes {
         let mut fresh = (0..).map(|at| format!("s{at}")).filter(|name| !names.contains(name)).peekable();
         let mut wholes = Vec::new();
         for size in &candidates {
+            let whole = Whole::new(size, fresh.peek()?.clone());
             // Already replaced through another one, or a duplicate.
-            if !met.iter().any(|dim| symbols(dim).iter().any(|name| symbols(size).contains(name))) {
+            if met.iter().all(|dim| whole.is_apart(dim)) {
                 continue;
             }
-            let whole = Whole::new(size, fresh.peek()?.clone());
             if let Some(said) = met.iter().map(|dim| whole.within(dim)).collect() {
                 met = said;
                 wholes.push(whole);
