@@ -52,8 +52,8 @@ pub struct Node {
     pub origin: Option<u32>,
     /// Depends on constants only, by operators that [fold](crate::op::Operator::FOLDS).
     pub constant: bool,
-    /// Readers of the results: `(reader, operand slot)`, in no particular order; a reader of two
-    /// operands occurs twice.
+    /// Readers of the results: `(reader, operand slot)`, ascending; a reader of two operands occurs
+    /// twice.
     pub users: SmallVec<[(NodeId, u32); 4]>,
 }
 

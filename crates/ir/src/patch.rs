@@ -113,7 +113,7 @@ impl Graph {
     pub fn undo(&mut self, applied: Applied) {
         for (id, node) in applied.removed.into_iter().rev() {
             for (slot, value) in node.inputs.iter().enumerate() {
-                self.node_mut(value.node).users.push((id, slot as u32));
+                self.add_user(value.node, id, slot as u32);
             }
             self.nodes[id.0 as usize] = Some(node);
         }
@@ -123,7 +123,7 @@ impl Graph {
         for (reader, slot, before) in applied.rewired.into_iter().rev() {
             let now = std::mem::replace(&mut self.node_mut(reader).inputs[slot as usize], before);
             self.drop_user(now.node, reader, slot);
-            self.node_mut(before.node).users.push((reader, slot));
+            self.add_user(before.node, reader, slot);
         }
         for id in applied.created.into_iter().rev() {
             if self.get(id).is_some() {
@@ -151,7 +151,7 @@ impl Graph {
             }
             self.node_mut(reader).inputs[slot as usize] = new;
             self.drop_user(old.node, reader, slot);
-            self.node_mut(new.node).users.push((reader, slot));
+            self.add_user(new.node, reader, slot);
             applied.rewired.push((reader, slot, old));
         }
         for (index, output) in self.outputs.iter_mut().enumerate() {
@@ -162,10 +162,17 @@ impl Graph {
         }
     }
 
+    fn add_user(&mut self, node: NodeId, reader: NodeId, slot: u32) {
+        let users = &mut self.node_mut(node).users;
+        if let Err(at) = users.binary_search(&(reader, slot)) {
+            users.insert(at, (reader, slot));
+        }
+    }
+
     fn drop_user(&mut self, node: NodeId, reader: NodeId, slot: u32) {
         let users = &mut self.node_mut(node).users;
-        if let Some(at) = users.iter().position(|u| *u == (reader, slot)) {
-            users.swap_remove(at);
+        if let Ok(at) = users.binary_search(&(reader, slot)) {
+            users.remove(at);
         }
     }
 

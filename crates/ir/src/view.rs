@@ -23,8 +23,22 @@ pub trait View {
     fn types(&self, id: NodeId) -> &[Option<TensorType>];
     /// Whether a node depends on constants only.
     fn depends_on_constants_only(&self, id: NodeId) -> bool;
-    /// Readers of a node's results: `(reader, operand slot)`, in no particular order.
+    /// Readers of a node's results: `(reader, operand slot)`, ascending in a graph.
     fn readers(&self, id: NodeId) -> &[(NodeId, u32)];
+    /// Readers of a node's results that apply this operator to operands of these types, each once.
+    fn readers_alike(&self, id: NodeId, op: &Op, operands: &[Option<&TensorType>]) -> SmallVec<[NodeId; 2]> {
+        let ty = |value: &ValueId| self.types(value.node)[value.port as usize].as_ref();
+        let is_alike = |reader: NodeId| {
+            self.kind(reader) == op.kind() && self.op(reader) == op && self.inputs(reader).iter().map(ty).eq(operands.iter().copied())
+        };
+        let mut alike = SmallVec::new();
+        for (reader, _) in self.readers(id) {
+            if !alike.contains(reader) && is_alike(*reader) {
+                alike.push(*reader);
+            }
+        }
+        alike
+    }
     /// Whether a declared output returns this value.
     fn is_output(&self, value: ValueId) -> bool;
     /// An arbitrary but fixed order of nodes.
@@ -95,7 +109,6 @@ impl View for Graph {
         &self.node(id).users
     }
 
-    #[inline]
     fn is_output(&self, value: ValueId) -> bool {
         Graph::is_output(self, value)
     }

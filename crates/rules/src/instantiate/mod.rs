@@ -1,5 +1,6 @@
 //! From a match to a patch: new operators with inferred types, checked against what they replace.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, NodeSet, Op, OpKind, Patch, PatchValue, TensorType, ValueId, View};
@@ -443,13 +444,11 @@ pub fn twin(graph: &dyn View, op: &Op, inputs: &[PatchValue]) -> Option<NodeId> 
     let old = |value: &PatchValue| if let PatchValue::Old(v) = value { Some(*v) } else { None };
     // A node of the graph reads nothing new: there is no need to ask for readers.
     let inputs = inputs.iter().map(old).collect::<Option<SmallVec<[ValueId; 4]>>>()?;
-    // It reads all of them: the one that is read least tells it soonest.
-    let rarest = *inputs.iter().min_by_key(|value| graph.readers(value.node).len())?;
-    let is_twin = |user: &NodeId| {
-        let own = graph.inputs(*user);
-        graph.kind(*user) == op.kind() && *own == *inputs && graph.op(*user) == op
-    };
-    let twins = graph.users(rarest).into_iter().map(|(user, _)| user).filter(is_twin);
+    let types: SmallVec<[Option<&TensorType>; 4]> = inputs.iter().map(|value| graph.ty(*value)).collect();
+    // It reads all of them. Constants are shared, and small ones most of all.
+    let shared = |value: &&ValueId| (graph.is_constant(**value), Reverse(graph.ty(**value).map(TensorType::rank)));
+    let rarest = inputs.iter().min_by_key(shared)?;
+    let twins = graph.readers_alike(rarest.node, op, &types).into_iter().filter(|id| *graph.inputs(*id) == *inputs);
     twins.reduce(|a, b| if graph.is_before(b, a) { b } else { a })
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Leaf {
     /// Rules that match and cannot be applied, by index, and why.
     pub(super) refusals: Vec<(usize, String)>,
     /// The questions that it took, of one rule alone.
-    pub(super) questions: Vec<Question<u16>>,
+    pub(super) questions: Vec<Question<u32>>,
     /// The nodes asked about whose answers may change.
     pub(super) asked: Vec<u32>,
     /// Where the other root of a rule with two may be, by the rule.
@@ -52,7 +52,7 @@ pub(super) struct Leaf {
 
 enum State {
     Asks {
-        question: Question<u16>,
+        question: Question<u32>,
         /// The answer that was learned first, and where it leads: nearly all states know no other, and
         /// those along one sequence of questions lie side by side.
         first: (u128, u32),
@@ -122,13 +122,13 @@ impl Automaton {
         anchors: &[NodeId],
         asked: &Asked,
         nodes: &mut Numbering,
-    ) -> Option<Vec<Question<u16>>> {
+    ) -> Option<Vec<Question<u32>>> {
         nodes.begin(graph, anchors);
         let mut questions = Vec::with_capacity(asked.questions.len());
         for question in &asked.questions {
-            let question = relative(*question, nodes)?;
+            let question = relative(graph, *question, nodes)?;
             answer(graph, facts, 0, question, nodes);
-            if nodes.all().len() > MOST_NODES {
+            if nodes.len() > MOST_NODES {
                 return None;
             }
             questions.push(question);
@@ -142,7 +142,7 @@ impl Automaton {
         graph: &Graph,
         facts: &Facts<'_>,
         anchors: &[NodeId],
-        questions: &[Question<u16>],
+        questions: &[Question<u32>],
         leaf: Arc<Leaf>,
         nodes: &mut Numbering,
     ) {
@@ -175,18 +175,18 @@ impl Automaton {
 }
 
 /// A question about numbered nodes; `None` if one of them has no number.
-fn relative(question: Question<NodeId>, nodes: &Numbering) -> Option<Question<u16>> {
-    question.about(|id| nodes.get(id).map(|at| at as u16))
+fn relative(graph: &Graph, question: Question<NodeId>, nodes: &Numbering) -> Option<Question<u32>> {
+    question.about(|id| nodes.get(graph, id))
 }
 
 /// A hash of a state and of the answer to its question. Nodes that the answer mentions first get
 /// the next numbers.
-fn answer(graph: &Graph, facts: &Facts<'_>, state: u32, question: Question<u16>, nodes: &mut Numbering) -> u128 {
+fn answer(graph: &Graph, facts: &Facts<'_>, state: u32, question: Question<u32>, nodes: &mut Numbering) -> u128 {
     let mut hash = (u64::from(state) ^ SEEDS.0, u64::from(state).rotate_left(32) ^ SEEDS.1);
     let mut tell = |word: u64| hash = (folded(hash.0 ^ word, MULTIPLIERS.0), folded(hash.1 ^ word, MULTIPLIERS.1));
     match question {
         Question::Node(at) => {
-            let id = nodes.node(at);
+            let id = nodes.node(graph, at);
             let node = graph.node(id);
             tell(facts[id].outline);
             tell((node.inputs.len() as u64) << 1 | u64::from(node.constant));
@@ -194,17 +194,24 @@ fn answer(graph: &Graph, facts: &Facts<'_>, state: u32, question: Question<u16>,
                 tell(nodes.number(value.node) << 32 | u64::from(value.port));
             }
         }
-        Question::Content(at) => tell(facts[nodes.node(at)].core),
-        Question::Splat(at) => tell(View::splat(graph, nodes.node(at)).map_or(0, |value| mix(u128::from(value.to_bits())) as u64 | 1)),
+        Question::Content(at) => tell(facts[nodes.node(graph, at)].core),
+        Question::Splat(at) => {
+            tell(View::splat(graph, nodes.node(graph, at)).map_or(0, |value| mix(u128::from(value.to_bits())) as u64 | 1))
+        }
         Question::Readers(at) => {
-            let readers = &graph.node(nodes.node(at)).users;
+            let readers = &graph.node(nodes.node(graph, at)).users;
             tell(readers.len() as u64);
             for (reader, slot) in readers {
                 tell(nodes.number(*reader) << 32 | u64::from(*slot));
             }
         }
-        Question::Output(at, port) => tell(u64::from(graph.is_output(nodes.node(at).port(port)))),
-        Question::Order(a, b) => tell(u64::from(nodes.node(a) < nodes.node(b))),
+        Question::Alike(at, core) => {
+            for (reader, _) in graph.node(nodes.node(graph, at)).users.iter().filter(|(reader, _)| facts[*reader].core == core) {
+                tell(nodes.number(*reader));
+            }
+        }
+        Question::Output(at, port) => tell(u64::from(graph.is_output(nodes.node(graph, at).port(port)))),
+        Question::Order(a, b) => tell(u64::from(nodes.node(graph, a) < nodes.node(graph, b))),
     }
     u128::from(hash.0) << 64 | u128::from(hash.1)
 }

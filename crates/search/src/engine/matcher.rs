@@ -105,14 +105,14 @@ impl<'a> Matcher<'a> {
                 Some(leaf) => leaf.clone(),
                 None => self.learn(graph, facts, anchor, &mut nodes),
             };
-            asked.extend(leaf.asked.iter().map(|at| nodes.all()[*at as usize]));
+            asked.extend(leaf.asked.iter().map(|at| nodes.node(graph, *at)));
             self.offer((graph, anchor), &leaf, &nodes, seen, &mut offer);
             for (rule, join) in &leaf.joins {
-                let join = renamed(join, &|at| nodes.all()[at.0 as usize]);
+                let join = renamed(join, &|at| nodes.node(graph, at.0));
                 for partner in join.partners(graph, &mut asked).into_iter().filter(|partner| *partner != anchor) {
                     let both = [anchor.min(partner), anchor.max(partner)];
                     let leaf = self.at_both((graph, facts), *rule, both, &mut others);
-                    asked.extend(leaf.asked.iter().map(|at| others.all()[*at as usize]));
+                    asked.extend(leaf.asked.iter().map(|at| others.node(graph, *at)));
                     self.offer((graph, anchor), &leaf, &others, seen, &mut offer);
                 }
             }
@@ -130,7 +130,7 @@ impl<'a> Matcher<'a> {
     /// Adds what was found at an anchor, where the numbered nodes are these.
     fn offer(&mut self, (graph, anchor): (&Graph, NodeId), leaf: &Leaf, nodes: &Numbering, seen: &mut FxHashSet<u64>, offer: &mut Offer) {
         for template in &leaf.templates {
-            let place = template.place(graph, nodes.all());
+            let place = template.place(graph, nodes);
             let identity = template.identity(&place);
             if seen.contains(&identity) {
                 continue;
@@ -196,11 +196,11 @@ impl<'a> Matcher<'a> {
             let automaton = self.of_rules.entry((kind, roots[0].rule)).or_insert_with(Automaton::of_one);
             automaton.enter(graph, facts);
             if let Some(leaf) = automaton.walk(graph, facts, &[anchor], &mut nodes) {
-                let absolute = |question: &Question<u16>| question.about(|at| Some(nodes.node(at)));
+                let absolute = |question: &Question<u32>| question.about(|at| Some(nodes.node(graph, at)));
                 leaf.questions.iter().filter_map(absolute).for_each(|question| asked.note(question));
-                all.templates.extend(leaf.templates.iter().filter_map(|template| template.with_ids(graph, nodes.all()).map(Arc::new)));
+                all.templates.extend(leaf.templates.iter().filter_map(|template| template.with_ids(graph, &nodes).map(Arc::new)));
                 all.refusals.extend(leaf.refusals.iter().cloned());
-                all.joins.extend(leaf.joins.iter().map(|(rule, join)| (*rule, renamed(join, &|at| nodes.all()[at.0 as usize]))));
+                all.joins.extend(leaf.joins.iter().map(|(rule, join)| (*rule, renamed(join, &|at| nodes.node(graph, at.0)))));
                 continue;
             }
             let witness = Witness::new(graph);
@@ -287,14 +287,14 @@ impl<'a> Matcher<'a> {
 fn numbered(graph: &Graph, facts: &Facts<'_>, anchors: &[NodeId], asked: &Asked, found: &Leaf, nodes: &mut Numbering) -> Option<Leaf> {
     let questions = Automaton::numbered(graph, facts, anchors, asked, nodes)?;
     let templates = found.templates.iter().map(|template| template.numbered(graph, nodes).map(Arc::new)).collect::<Option<Vec<_>>>()?;
-    let mut asked: Vec<u32> = questions.iter().filter_map(|question| question.subject()).map(u32::from).collect();
+    let mut asked: Vec<u32> = questions.iter().filter_map(|question| question.subject()).collect();
     asked.sort_unstable();
     asked.dedup();
-    let is_known = |join: &Join| nodes.get(join.shared.node).is_some();
+    let is_known = |join: &Join| nodes.get(graph, join.shared.node).is_some();
     if !found.joins.iter().all(|(_, join)| is_known(join)) {
         return None;
     }
-    let joins = found.joins.iter().map(|(rule, join)| (*rule, renamed(join, &|id| NodeId(nodes.get(id).unwrap_or(id.0))))).collect();
+    let joins = found.joins.iter().map(|(rule, join)| (*rule, renamed(join, &|id| NodeId(nodes.get(graph, id).unwrap_or(id.0))))).collect();
     Some(Leaf { templates, refusals: found.refusals.clone(), questions, asked, joins })
 }
 

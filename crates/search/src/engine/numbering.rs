@@ -2,7 +2,13 @@
 
 use regraft_ir::{Graph, NodeId};
 
+/// The first number that stands for an input of the graph that was not met.
+const INPUTS: u32 = 1 << 31;
+
 /// Nodes in the order in which they were first met.
+///
+/// Inputs of the graph have numbers of their own, which they keep until they are met: wherever a
+/// place is, rules may read the sizes of inputs.
 #[derive(Default)]
 pub(super) struct Numbering {
     nodes: Vec<NodeId>,
@@ -24,19 +30,21 @@ impl Numbering {
         });
     }
 
-    /// All nodes, by number.
-    pub(super) fn all(&self) -> &[NodeId] {
-        &self.nodes
+    /// How many nodes were met.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
     }
 
     /// The node with a number.
-    pub(super) fn node(&self, number: u16) -> NodeId {
-        self.nodes[usize::from(number)]
+    pub(super) fn node(&self, graph: &Graph, number: u32) -> NodeId {
+        if number >= INPUTS { graph.inputs()[(number - INPUTS) as usize] } else { self.nodes[number as usize] }
     }
 
     /// The number of a node, if it has one.
-    pub(super) fn get(&self, id: NodeId) -> Option<u32> {
-        self.met.get(id.0 as usize).filter(|(turn, _)| *turn == self.turn).map(|(_, number)| *number)
+    pub(super) fn get(&self, graph: &Graph, id: NodeId) -> Option<u32> {
+        let met = self.met.get(id.0 as usize).filter(|(turn, _)| *turn == self.turn).map(|(_, number)| *number);
+        let input = || graph.inputs().iter().position(|input| *input == id).map(|at| INPUTS + at as u32);
+        met.or_else(input)
     }
 
     /// The number of a node: the next one, if it has none.

@@ -41,17 +41,9 @@ pub(super) struct Template {
     patch: Patch,
     /// Nodes that the edit reads or puts in the place of others.
     reads: SmallVec<[NodeId; 8]>,
-    /// The nodes that it speaks of, in the order of their numbers here; none if these are ids.
-    members: SmallVec<[Member; 12]>,
-}
-
-/// A node, as those see it who know the surroundings of the anchor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Member {
-    /// By its number there.
-    Numbered(u32),
-    /// An input of the graph, whose sizes the patch reads.
-    Input(u32),
+    /// The nodes that it speaks of, in the order of their numbers here, by their numbers in the
+    /// surroundings of the anchor; none if these are ids.
+    members: SmallVec<[u32; 12]>,
 }
 
 /// The nodes that a template speaks of.
@@ -133,14 +125,11 @@ impl Template {
         (template, place)
     }
 
-    /// The same with numbers in place of ids. `None` if one of its nodes has no number and is no
-    /// input of the graph.
+    /// The same with numbers in place of ids. `None` if one of its nodes has no number.
     pub(super) fn numbered(&self, graph: &Graph, nodes: &Numbering) -> Option<Template> {
-        let mut members: SmallVec<[Member; 12]> = SmallVec::new();
+        let mut members: SmallVec<[u32; 12]> = SmallVec::new();
         let mut number = |id: NodeId| {
-            let numbered = nodes.get(id).map(Member::Numbered);
-            let input = || graph.inputs().iter().position(|input| *input == id).map(|at| Member::Input(at as u32));
-            let member = numbered.or_else(input)?;
+            let member = nodes.get(graph, id)?;
             let at = members.iter().position(|known| *known == member).unwrap_or_else(|| {
                 members.push(member);
                 members.len() - 1
@@ -152,7 +141,7 @@ impl Template {
     }
 
     /// The same with ids in place of numbers, where those known at the anchor are these.
-    pub(super) fn with_ids(&self, graph: &Graph, nodes: &[NodeId]) -> Option<Template> {
+    pub(super) fn with_ids(&self, graph: &Graph, nodes: &Numbering) -> Option<Template> {
         let place = self.place(graph, nodes);
         self.renamed(&mut |at| place.get(at.0 as usize).copied())
     }
@@ -172,12 +161,8 @@ impl Template {
     }
 
     /// The nodes that it speaks of, where those known at the anchor are these.
-    pub(super) fn place(&self, graph: &Graph, nodes: &[NodeId]) -> Place {
-        let node = |member: &Member| match member {
-            Member::Numbered(at) => nodes[*at as usize],
-            Member::Input(at) => graph.inputs()[*at as usize],
-        };
-        self.members.iter().map(node).collect()
+    pub(super) fn place(&self, graph: &Graph, nodes: &Numbering) -> Place {
+        self.members.iter().map(|at| nodes.node(graph, *at)).collect()
     }
 
     /// Identity of the match at a place.

@@ -4,6 +4,9 @@ use std::cell::RefCell;
 
 use regraft_ir::{Carrier, Const, Dim, EvalError, Graph, NodeId, Op, OpKind, TensorType, ValueId, View};
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use super::hash::core;
 
 /// A question about nodes of a graph, which may be ids or anything else that stands for a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +20,8 @@ pub(super) enum Question<N> {
     Splat(N),
     /// Readers of all results, with the operand slots, as they are listed.
     Readers(N),
+    /// Those readers whose operators, attributes and operand types have this hash.
+    Alike(N, u64),
     /// Whether a declared output returns the result at a port.
     Output(N, u32),
     /// Whether the first node is before the second.
@@ -27,7 +32,7 @@ impl<N: Copy> Question<N> {
     /// The node whose change may change the answer, if there is one.
     pub(super) fn subject(self) -> Option<N> {
         match self {
-            Question::Node(node) | Question::Readers(node) | Question::Output(node, _) => Some(node),
+            Question::Node(node) | Question::Readers(node) | Question::Alike(node, _) | Question::Output(node, _) => Some(node),
             // Constants and the order of nodes stay as they are.
             Question::Content(_) | Question::Splat(_) | Question::Order(..) => None,
         }
@@ -40,6 +45,7 @@ impl<N: Copy> Question<N> {
             Question::Content(node) => Question::Content(other(node)?),
             Question::Splat(node) => Question::Splat(other(node)?),
             Question::Readers(node) => Question::Readers(other(node)?),
+            Question::Alike(node, core) => Question::Alike(other(node)?, core),
             Question::Output(node, port) => Question::Output(other(node)?, port),
             Question::Order(a, b) => Question::Order(other(a)?, other(b)?),
         })
@@ -127,6 +133,11 @@ impl View for Witness<'_> {
     fn readers(&self, id: NodeId) -> &[(NodeId, u32)] {
         self.note(Question::Readers(id));
         self.graph.readers(id)
+    }
+
+    fn readers_alike(&self, id: NodeId, op: &Op, operands: &[Option<&TensorType>]) -> SmallVec<[NodeId; 2]> {
+        self.note(Question::Alike(id, core(op, operands.iter().copied())));
+        self.graph.readers_alike(id, op, operands)
     }
 
     fn is_output(&self, value: ValueId) -> bool {
