@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 use super::facts::Facts;
 use super::hash::mix;
 use super::numbering::Numbering;
-use super::template::Template;
+use super::template::Placed;
 use super::witness::{Asked, Question};
 
 /// States beyond which everything is forgotten, to bound memory: of all rules together, and of one.
@@ -39,7 +39,7 @@ const MULTIPLIERS: (u64, u64) = (0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b);
 #[derive(Default)]
 pub(super) struct Leaf {
     /// The rewrites.
-    pub(super) templates: Vec<Arc<Template>>,
+    pub(super) templates: Vec<Placed>,
     /// Rules that match and cannot be applied, by index, and why.
     pub(super) refusals: Vec<(usize, String)>,
     /// The questions that it took, of one rule alone.

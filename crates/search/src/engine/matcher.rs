@@ -13,7 +13,7 @@ use super::facts::Facts;
 use super::inquiries::Inquiry;
 use super::numbering::Numbering;
 use super::rewrite::Move;
-use super::template::{Template, place_of};
+use super::template::{Placed, place_of};
 use super::witness::{Asked, Question, Witness};
 
 /// What rules offer at some nodes.
@@ -129,15 +129,15 @@ impl<'a> Matcher<'a> {
 
     /// Adds what was found at an anchor, where the numbered nodes are these.
     fn offer(&mut self, (graph, anchor): (&Graph, NodeId), leaf: &Leaf, nodes: &Numbering, seen: &mut FxHashSet<u64>, offer: &mut Offer) {
-        for template in &leaf.templates {
-            let place = template.place(graph, nodes);
-            let identity = template.identity(&place);
+        let here = |at: NodeId| Some(nodes.node(graph, at.0));
+        for placed in leaf.templates.iter().filter_map(|placed| placed.renamed(here)) {
+            let identity = placed.identity();
             if seen.contains(&identity) {
                 continue;
             }
-            let found = Arc::new(Move::new(template, graph, place, identity));
-            if template.reads_below && found.closes_cycle(graph) {
-                self.refuse(graph, anchor, template.rule, &Refusal::Cycle.to_string());
+            let (reads_below, found) = (placed.template.reads_below, Arc::new(Move::new(graph, placed, identity)));
+            if reads_below && found.closes_cycle(graph) {
+                self.refuse(graph, anchor, found.rule, &Refusal::Cycle.to_string());
                 offer.blocked.push(found);
                 continue;
             }
@@ -187,7 +187,7 @@ impl<'a> Matcher<'a> {
         by_id(graph, found, &asked, nodes)
     }
 
-    /// All matches at a node, as templates whose nodes are ids, and the questions that it took.
+    /// All matches at a node, the nodes of their templates being ids, and the questions that it took.
     fn found(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId) -> (Leaf, Asked) {
         let (mut all, mut asked) = (Leaf::default(), Asked::default());
         asked.note(Question::Node(anchor));
@@ -198,7 +198,7 @@ impl<'a> Matcher<'a> {
             if let Some(leaf) = automaton.walk(graph, facts, &[anchor], &mut nodes) {
                 let absolute = |question: &Question<u32>| question.about(|at| Some(nodes.node(graph, at)));
                 leaf.questions.iter().filter_map(absolute).for_each(|question| asked.note(question));
-                all.templates.extend(leaf.templates.iter().filter_map(|template| template.with_ids(graph, &nodes).map(Arc::new)));
+                all.templates.extend(leaf.templates.iter().filter_map(|placed| placed.renamed(|at| Some(nodes.node(graph, at.0)))));
                 all.refusals.extend(leaf.refusals.iter().cloned());
                 all.joins.extend(leaf.joins.iter().map(|(rule, join)| (*rule, renamed(join, &|at| nodes.node(graph, at.0)))));
                 continue;
@@ -221,7 +221,7 @@ impl<'a> Matcher<'a> {
         (all, asked)
     }
 
-    /// The matches of one rule at a node, as templates whose nodes are ids.
+    /// The matches of one rule at a node, the nodes of their templates being ids.
     fn found_by(&self, graph: &Graph, view: &dyn View, anchor: NodeId, roots: &[Rooted]) -> Leaf {
         view.kind(anchor);
         let (at, rule) = (roots[0].rule, &self.library.rules()[roots[0].rule]);
@@ -243,7 +243,7 @@ impl<'a> Matcher<'a> {
         self.accepted(graph, view, at, sources)
     }
 
-    /// Those of these matches of a rule that can be applied, as templates whose nodes are ids.
+    /// Those of these matches of a rule that can be applied, the nodes of their templates being ids.
     fn accepted(&self, graph: &Graph, view: &dyn View, at: usize, sources: Vec<Found>) -> Leaf {
         let rule = &self.library.rules()[at];
         let (mut leaf, mut seen) = (Leaf::default(), FxHashSet::default());
@@ -258,7 +258,7 @@ impl<'a> Matcher<'a> {
                     if !edit.reads_below {
                         seen.insert(place);
                     }
-                    leaf.templates.push(Arc::new(Template::new(view, graph, at, rule, found, edit)));
+                    leaf.templates.push(Placed::new(view, graph, at, rule, found, edit));
                 }
                 Err(Refusal::Guard | Refusal::Nothing) => {}
                 Err(why) => leaf.refusals.push((at, why.to_string())),
@@ -286,7 +286,8 @@ impl<'a> Matcher<'a> {
 /// cannot be remembered.
 fn numbered(graph: &Graph, facts: &Facts<'_>, anchors: &[NodeId], asked: &Asked, found: &Leaf, nodes: &mut Numbering) -> Option<Leaf> {
     let questions = Automaton::numbered(graph, facts, anchors, asked, nodes)?;
-    let templates = found.templates.iter().map(|template| template.numbered(graph, nodes).map(Arc::new)).collect::<Option<Vec<_>>>()?;
+    let number = |id: NodeId| nodes.get(graph, id).map(NodeId);
+    let templates = found.templates.iter().map(|placed| placed.renamed(number)).collect::<Option<Vec<_>>>()?;
     let mut asked: Vec<u32> = questions.iter().filter_map(|question| question.subject()).collect();
     asked.sort_unstable();
     asked.dedup();
@@ -302,9 +303,8 @@ fn numbered(graph: &Graph, facts: &Facts<'_>, anchors: &[NodeId], asked: &Asked,
 fn by_id(graph: &Graph, found: Leaf, asked: &Asked, nodes: &mut Numbering) -> Arc<Leaf> {
     let all: Vec<NodeId> = (0..graph.capacity() as u32).map(NodeId).collect();
     nodes.begin(graph, &all);
-    let templates = found.templates.iter().filter_map(|template| template.numbered(graph, nodes).map(Arc::new)).collect();
     let asked = asked.questions.iter().filter_map(|question| question.subject()).map(|id| id.0).collect();
-    Arc::new(Leaf { templates, asked, ..found })
+    Arc::new(Leaf { asked, ..found })
 }
 
 fn renamed(join: &Join, name: &dyn Fn(NodeId) -> NodeId) -> Join {

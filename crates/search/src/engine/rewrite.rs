@@ -7,7 +7,7 @@ use regraft_rules::{Edit, Found, Rule};
 use smallvec::SmallVec;
 
 use super::near::Near;
-use super::template::{Place, Template, place_of};
+use super::template::{Place, Placed, Template, place_of};
 
 /// A rewrite that can be applied in the state where it was found: one rule at one place.
 #[derive(Debug)]
@@ -26,28 +26,28 @@ pub struct Move {
 }
 
 impl Move {
-    /// A template at a place with this identity.
-    pub(super) fn new(template: &Arc<Template>, graph: &Graph, place: Place, identity: u64) -> Move {
+    /// A template at a place of this graph, the match having this identity.
+    pub(super) fn new(graph: &Graph, Placed { template, place }: Placed, identity: u64) -> Move {
         let nodes: SmallVec<[NodeId; 6]> = template.nodes(&place).collect();
         let operands = nodes.iter().filter(|_| template.asks_for_readers).flat_map(|id| &graph.node(*id).inputs).map(|value| value.node);
         let near = Near::of(nodes.iter().copied().chain(operands).chain(template.reused(&place)).chain(template.reads(&place)));
-        Move { rule: template.rule, nodes, template: template.clone(), place, patch: OnceLock::new(), near, identity }
+        Move { rule: template.rule, nodes, template, place, patch: OnceLock::new(), near, identity }
     }
 
     /// The rewrite of a match of `by`, which has this index in its library, by its `edit`. The caller
     /// knows that it closes no cycle.
     pub fn of_match(graph: &Graph, rule: usize, by: &Rule, found: Found, edit: Edit) -> Move {
-        let (template, place) = Template::new(graph, graph, rule, by, found, edit).placed();
-        let identity = template.identity(&place);
-        Move::new(&Arc::new(template), graph, place, identity)
+        let placed = Placed::new(graph, graph, rule, by, found, edit);
+        let identity = placed.identity();
+        Move::new(graph, placed, identity)
     }
 
     /// An edit of `graph` that no matcher found: `edit` replaces the nodes `replaces`. The caller
     /// knows that it is sound, and that it closes no cycle; `rule` is the one to name for it.
     pub fn given(graph: &Graph, rule: usize, replaces: &[NodeId], edit: &Patch) -> Move {
-        let (template, place) = Template::given(graph, rule, replaces, edit);
-        let identity = template.identity(&place);
-        Move::new(&Arc::new(template), graph, place, identity)
+        let placed = Placed::given(graph, rule, replaces, edit);
+        let identity = placed.identity();
+        Move::new(graph, placed, identity)
     }
 
     /// Whether it is an edit that no matcher finds: see [`Move::given`].

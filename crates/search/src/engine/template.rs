@@ -1,6 +1,7 @@
-//! `Template`: a rewrite of nodes that are known by number.
+//! `Template`: a rewrite of nodes that are known by number, at a place or another.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use regraft_ir::{Graph, NodeId, Patch, PatchValue, ValueId, View};
 use regraft_rules::{Edit, Found, Rule};
@@ -8,15 +9,14 @@ use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::hash::core;
-use super::numbering::Numbering;
 
 /// A rewrite at any place where the surroundings are as they were where it was found. Its nodes are
-/// numbers; see [`Automaton`](super::automaton::Automaton).
+/// known by their numbers here; a [`Place`] says which ones they are.
 #[derive(Debug)]
 pub(super) struct Template {
     /// Index of the rule in the library.
     pub(super) rule: usize,
-    /// Whether no matcher finds it: see [`Template::given`].
+    /// Whether no matcher finds it: see [`Placed::given`].
     pub(super) is_given: bool,
     /// Whether several roots become one rewrite.
     pub(super) is_merge: bool,
@@ -41,20 +41,39 @@ pub(super) struct Template {
     patch: Patch,
     /// Nodes that the edit reads or puts in the place of others.
     reads: SmallVec<[NodeId; 8]>,
-    /// The nodes that it speaks of, in the order of their numbers here, by their numbers in the
-    /// surroundings of the anchor; none if these are ids.
-    members: SmallVec<[u32; 12]>,
 }
 
-/// The nodes that a template speaks of.
+/// The nodes that a template speaks of: by their ids, or by their numbers in the surroundings of an
+/// anchor.
 pub(super) type Place = SmallVec<[NodeId; 12]>;
 
-impl Template {
-    /// The rewrite of a match, its nodes being ids.
-    pub(super) fn new(view: &dyn View, graph: &Graph, rule: usize, by: &Rule, found: Found, edit: Edit) -> Template {
+/// A template at a place.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    pub(super) template: Arc<Template>,
+    pub(super) place: Place,
+}
+
+/// Numbers nodes as they are met.
+#[derive(Default)]
+struct Members(Place);
+
+impl Members {
+    fn number(&mut self, id: &mut NodeId) {
+        let at = self.0.iter().position(|known| known == id).unwrap_or_else(|| {
+            self.0.push(*id);
+            self.0.len() - 1
+        });
+        *id = NodeId(at as u32);
+    }
+}
+
+impl Placed {
+    /// The rewrite of a match, where it was found.
+    pub(super) fn new(view: &dyn View, graph: &Graph, rule: usize, by: &Rule, found: Found, edit: Edit) -> Placed {
         let Edit { patch, reads_below, reused } = edit;
         let operands = || found.nodes.iter().flat_map(|n| graph.node(*n).inputs.iter());
-        Template {
+        let template = Template {
             rule,
             is_given: false,
             is_merge: found.is_merge(),
@@ -69,43 +88,15 @@ impl Template {
             nodes: found.nodes,
             reads: distinct(patch.reads().map(|value| value.node)),
             patch,
-            members: SmallVec::new(),
-        }
+        };
+        Placed::numbered(template)
     }
 
-    /// The same with numbers in place of ids, and the nodes that it speaks of.
-    pub(super) fn placed(&self) -> (Template, Place) {
-        let mut place = Place::new();
-        let mut number = |id: NodeId| {
-            let at = place.iter().position(|known| *known == id).unwrap_or_else(|| {
-                place.push(id);
-                place.len() - 1
-            });
-            Some(NodeId(at as u32))
-        };
-        // Every id gets a number.
-        let template = self.renamed(&mut number);
-        (template.unwrap_or_else(|| unreachable!("every id has a number")), place)
-    }
-
-    /// An edit that replaces these nodes, found by whatever means, and the nodes that it speaks of.
-    pub(super) fn given(graph: &Graph, rule: usize, replaces: &[NodeId], edit: &Patch) -> (Template, Place) {
-        let mut place = Place::new();
-        let mut number = |id: NodeId| {
-            let at = place.iter().position(|known| *known == id).unwrap_or_else(|| {
-                place.push(id);
-                place.len() - 1
-            });
-            NodeId(at as u32)
-        };
-        let nodes = replaces.iter().map(|id| number(*id)).collect();
-        let covers = edit.replace.iter().map(|(old, _)| number(old.node).port(old.port)).collect();
-        let reads = distinct(edit.reads().map(|value| value.node)).into_iter().map(&mut number).collect();
-        // Every id gets a number.
-        let patch = renamed(edit, &mut |id| Some(number(id))).unwrap_or_else(|| edit.clone());
+    /// An edit that replaces these nodes, found by whatever means.
+    pub(super) fn given(graph: &Graph, rule: usize, replaces: &[NodeId], edit: &Patch) -> Placed {
         let mut name = FxHasher::default();
-        (&*edit.cause, patch.create.iter().map(|new| &new.op).collect::<Vec<_>>()).hash(&mut name);
-        let template = Template {
+        (&*edit.cause, edit.create.iter().map(|new| &new.op).collect::<Vec<_>>()).hash(&mut name);
+        Placed::numbered(Template {
             rule,
             is_given: true,
             is_merge: edit.replace.len() > 1,
@@ -116,57 +107,39 @@ impl Template {
             drops_paths: true,
             cores: cores(graph, edit),
             name: name.finish(),
-            nodes,
-            covers,
-            patch,
-            reads,
-            members: SmallVec::new(),
-        };
-        (template, place)
-    }
-
-    /// The same with numbers in place of ids. `None` if one of its nodes has no number.
-    pub(super) fn numbered(&self, graph: &Graph, nodes: &Numbering) -> Option<Template> {
-        let mut members: SmallVec<[u32; 12]> = SmallVec::new();
-        let mut number = |id: NodeId| {
-            let member = nodes.get(graph, id)?;
-            let at = members.iter().position(|known| *known == member).unwrap_or_else(|| {
-                members.push(member);
-                members.len() - 1
-            });
-            Some(NodeId(at as u32))
-        };
-        let template = self.renamed(&mut number)?;
-        Some(Template { members, ..template })
-    }
-
-    /// The same with ids in place of numbers, where those known at the anchor are these.
-    pub(super) fn with_ids(&self, graph: &Graph, nodes: &Numbering) -> Option<Template> {
-        let place = self.place(graph, nodes);
-        self.renamed(&mut |at| place.get(at.0 as usize).copied())
-    }
-
-    /// The same of other nodes.
-    fn renamed(&self, name: &mut dyn FnMut(NodeId) -> Option<NodeId>) -> Option<Template> {
-        Some(Template {
-            nodes: self.nodes.iter().map(|id| name(*id)).collect::<Option<_>>()?,
-            reused: self.reused.iter().map(|id| name(*id)).collect::<Option<_>>()?,
-            covers: self.covers.iter().map(|v| Some(name(v.node)?.port(v.port))).collect::<Option<_>>()?,
-            reads: self.reads.iter().map(|id| name(*id)).collect::<Option<_>>()?,
-            patch: renamed(&self.patch, name)?,
-            members: SmallVec::new(),
-            cores: self.cores.clone(),
-            ..*self
+            nodes: SmallVec::from_slice(replaces),
+            covers: edit.replace.iter().map(|(old, _)| *old).collect(),
+            reads: distinct(edit.reads().map(|value| value.node)),
+            patch: edit.clone(),
         })
     }
 
-    /// The nodes that it speaks of, where those known at the anchor are these.
-    pub(super) fn place(&self, graph: &Graph, nodes: &Numbering) -> Place {
-        self.members.iter().map(|at| nodes.node(graph, *at)).collect()
+    /// A template whose nodes are ids so far.
+    fn numbered(mut template: Template) -> Placed {
+        let mut members = Members::default();
+        template.nodes.iter_mut().for_each(|id| members.number(id));
+        template.reused.iter_mut().for_each(|id| members.number(id));
+        template.covers.iter_mut().for_each(|value| members.number(&mut value.node));
+        template.reads.iter_mut().for_each(|id| members.number(id));
+        rename(&mut template.patch, |id| members.number(id));
+        Placed { template: Arc::new(template), place: members.0 }
     }
 
+    /// The same where nodes go by other names; `None` if one of them has none.
+    pub(super) fn renamed(&self, name: impl Fn(NodeId) -> Option<NodeId>) -> Option<Placed> {
+        let place = self.place.iter().map(|id| name(*id)).collect::<Option<Place>>()?;
+        Some(Placed { template: self.template.clone(), place })
+    }
+
+    /// Identity of the match.
+    pub(super) fn identity(&self) -> u64 {
+        self.template.identity(&self.place)
+    }
+}
+
+impl Template {
     /// Identity of the match at a place.
-    pub(super) fn identity(&self, place: &[NodeId]) -> u64 {
+    fn identity(&self, place: &[NodeId]) -> u64 {
         let at = self.covers.iter().map(|v| place[v.node.0 as usize].port(v.port)).collect();
         identity(self.name, self.is_merge, at)
     }
@@ -199,14 +172,7 @@ impl Template {
     /// The edit at a place.
     pub(super) fn patch(&self, place: &[NodeId]) -> Patch {
         let mut patch = self.patch.clone();
-        let here = |id: &mut NodeId| *id = place[id.0 as usize];
-        let operands = patch.create.iter_mut().flat_map(|new| &mut new.inputs);
-        for value in operands.chain(patch.replace.iter_mut().map(|(_, new)| new)) {
-            if let PatchValue::Old(old) = value {
-                here(&mut old.node);
-            }
-        }
-        patch.replace.iter_mut().for_each(|(old, _)| here(&mut old.node));
+        rename(&mut patch, |id| *id = place[id.0 as usize]);
         patch
     }
 }
@@ -239,20 +205,15 @@ fn distinct(ids: impl Iterator<Item = NodeId>) -> SmallVec<[NodeId; 8]> {
     distinct
 }
 
-fn renamed(patch: &Patch, name: &mut dyn FnMut(NodeId) -> Option<NodeId>) -> Option<Patch> {
-    let mut patch = patch.clone();
-    let mut value = |v: &mut PatchValue| {
-        if let PatchValue::Old(v) = v {
-            v.node = name(v.node)?;
+/// Has a patch speak of other nodes.
+fn rename(patch: &mut Patch, mut name: impl FnMut(&mut NodeId)) {
+    let operands = patch.create.iter_mut().flat_map(|new| &mut new.inputs);
+    for value in operands.chain(patch.replace.iter_mut().map(|(_, new)| new)) {
+        if let PatchValue::Old(old) = value {
+            name(&mut old.node);
         }
-        Some(())
-    };
-    patch.create.iter_mut().flat_map(|new| &mut new.inputs).try_for_each(&mut value)?;
-    patch.replace.iter_mut().try_for_each(|(_, new)| value(new))?;
-    for (old, _) in &mut patch.replace {
-        old.node = name(old.node)?;
     }
-    Some(patch)
+    patch.replace.iter_mut().for_each(|(old, _)| name(&mut old.node));
 }
 
 /// Whether a replaced value depended, through the operators of the source, on an operand that its
