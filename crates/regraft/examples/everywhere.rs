@@ -5,6 +5,7 @@ use regraft::optimize::{clean, everywhere};
 use regraft_cost::Roofline;
 use regraft_onnx::{Model, WriteOptions};
 use regraft_rules::{AtOpset, Library};
+use regraft_search::Matcher;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
@@ -14,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let library = Library::shipped()?;
     let writable = AtOpset(model.opset("").unwrap_or(1));
     let prices = Roofline::new(Default::default());
-    let found = everywhere(&graph, &prices, &library, &writable, &|r| rules.iter().any(|n| **n == *r.name));
+    let found = everywhere(&graph, &prices, &mut Matcher::new(&library, &writable), &|r| rules.iter().any(|n| **n == *r.name));
     let proposal = found.ok_or("none of these rules fits anywhere")?;
     proposal.rewrites.iter().map(|r| &r.applied).for_each(|a| println!("{} at {}", a.rule, a.at));
     model.save(&proposal.graph, output, &WriteOptions::default())?;

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use crate::engine::{Engine, Matcher, Refusals};
+use crate::engine::{Engine, MatchCache, Matcher, Refusals};
 use crate::strategy::{Outcome, Strategy};
 use regraft_ir::Budget;
 use regraft_ir::parallel::joined;
 
 /// A search that another thread runs, from the same state and with the same rules and prices.
 pub(crate) struct Beside<'scope> {
-    thread: ScopedJoinHandle<'scope, (Outcome, Refusals)>,
+    thread: ScopedJoinHandle<'scope, (Outcome, (MatchCache, Refusals))>,
     stop: Arc<AtomicBool>,
     /// A message whenever it asks whether its budget is exhausted, while somebody waits for it.
     asks: Receiver<()>,
@@ -20,25 +20,26 @@ pub(crate) struct Beside<'scope> {
 
 impl<'scope> Beside<'scope> {
     /// Starts a search from the current state.
-    pub(crate) fn start<'env, 'a: 'scope>(
+    pub(crate) fn start<'env, 'e: 'scope, 'm: 'scope>(
         scope: &'scope Scope<'scope, 'env>,
         strategy: &'scope (dyn Strategy + Sync),
-        engine: &Engine<'a>,
-        matcher: &Matcher<'a>,
+        engine: &Engine<'e>,
+        matcher: &mut Matcher<'m>,
     ) -> Beside<'scope> {
         let stop = Arc::new(AtomicBool::new(false));
         let (graph, prices) = (engine.graph().clone(), engine.prices());
-        let (library, writable, asked) = (matcher.library(), matcher.writable(), stop.clone());
+        let (mut matcher, asked) = (matcher.beside(), stop.clone());
         // Nothing is kept: a message arrives only where the other end waits for one.
         let (ask, asks) = sync_channel(0);
         let thread = scope.spawn(move || {
-            let (mut engine, mut matcher) = (Engine::new(graph, prices), Matcher::new(library, writable));
+            let mut engine = Engine::new(graph, prices);
             let mut budget = || {
                 let _ = ask.try_send(());
                 asked.load(Ordering::Relaxed)
             };
             let found = strategy.search(&mut engine, &mut matcher, &mut budget);
-            (found, matcher.refusals)
+            let refusals = std::mem::take(&mut matcher.refusals);
+            (found, (matcher.into_cache(), refusals))
         });
         Beside { thread, stop, asks }
     }
@@ -51,10 +52,8 @@ impl<'scope> Beside<'scope> {
             over = budget.exhausted();
         }
         self.stop.store(over, Ordering::Relaxed);
-        let (found, refusals) = joined(self.thread);
-        for (why, places) in refusals {
-            matcher.refusals.entry(why).or_default().extend(places);
-        }
+        let (found, learned) = joined(self.thread);
+        matcher.join(learned);
         found
     }
 }

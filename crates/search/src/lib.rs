@@ -57,7 +57,7 @@ pub use advice::{Advice, Advisor};
 pub use backtrack::Backtrack;
 pub use descents::Descents;
 pub use dpp::Dpp;
-pub use engine::{Counters, Engine, Matcher, Move, Moves, Refusals, all_moves, next_moves};
+pub use engine::{Counters, Engine, MatchCache, Matcher, Move, Moves, Refusals, all_moves, next_moves};
 pub use enumerate::Enumerate;
 pub use exact::Exact;
 pub use greedy::Greedy;

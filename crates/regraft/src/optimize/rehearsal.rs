@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use regraft_cost::{Measured, RecordedModel, Signature, Target, Workload, describe, deviation, is_priced};
 use regraft_ir::{Bindings, Graph, Kernel};
-use regraft_rules::Library;
 use regraft_runtime::{Runtime, SessionOptions, Store, TimingOptions, median, quantile, time_interleaved};
-use regraft_search::{Spread, meets};
+use regraft_search::{Matcher, Spread, meets};
 use rustc_hash::FxHashMap;
 
 use crate::error::Failure;
@@ -148,7 +147,9 @@ impl<'a> Rehearsal<'a> {
         let (library, start) = (&job.rules.library, &job.input.graph);
         let ends = self.ends;
         let mut budget = || Instant::now() >= ends;
-        let first = spread(Spread { keeps_pieces: false }, start, self.prices.model(), library, &job.writable(), &mut budget);
+        let writable = job.writable();
+        let mut matcher = Matcher::new(library, &writable);
+        let first = spread(Spread { keeps_pieces: false }, start, self.prices.model(), &mut matcher, &mut budget);
         let mut seen: Vec<u128> = Vec::new();
         self.profile(first, "a choice in each block", &mut seen);
         for rule in library.rules() {
@@ -156,21 +157,20 @@ impl<'a> Rehearsal<'a> {
                 return;
             }
             if meets(start, rule) || rule.explore {
-                let variant = self.variant(library, rule);
+                let variant = self.variant(&mut matcher, rule);
                 self.profile(variant, &rule.name, &mut seen);
             }
         }
     }
 
     /// What one rule makes of the input.
-    fn variant(&self, library: &Library, rule: &regraft_rules::Rule) -> Option<Proposal> {
-        let (job, prices) = (self.job, self.prices.model());
-        let start = &job.input.graph;
+    fn variant(&self, matcher: &mut Matcher<'_>, rule: &regraft_rules::Rule) -> Option<Proposal> {
+        let (start, prices) = (&self.job.input.graph, self.prices.model());
         if rule.explore {
-            return explored(start, prices, library, &job.writable(), rule);
+            return explored(start, prices, matcher, rule);
         }
-        let alone = library.clone().filter(|other| other.name == rule.name);
-        everywhere(start, prices, &alone, &job.writable(), &|_| true)
+        let alone = matcher.library().clone().filter(|other| other.name == rule.name);
+        everywhere(start, prices, &mut Matcher::new(&alone, matcher.writable()), &|_| true)
     }
 
     fn profile(&mut self, variant: Option<Proposal>, name: &str, seen: &mut Vec<u128>) {

@@ -7,7 +7,7 @@ use regraft_ir::Graph;
 use regraft_onnx::Written;
 use regraft_rules::Library;
 use regraft_runtime::Startup;
-use regraft_search::Strategy;
+use regraft_search::{MatchCache, Matcher, Strategy};
 
 use crate::error::Failure;
 use crate::optimize::candidate::{Candidate, Timings};
@@ -37,6 +37,8 @@ pub struct Run<'a> {
     /// What searches add to the price of a node for each byte of weights that it reads, ns: more
     /// than nothing if what was found exceeds the limits.
     pub surcharge: f64,
+    /// What searches learned of the rules, for the next one.
+    pub matches: MatchCache,
     /// Notes for the report.
     pub journal: Journal,
     /// Receives progress, and may interrupt.
@@ -86,7 +88,7 @@ impl<'a> Run<'a> {
         observer: &'a mut dyn Observer,
     ) -> Run<'a> {
         let (record, startup) = (TuningRecord::default(), OnceCell::new());
-        Run { job, evaluator, clock, record, recalled: false, startup, surcharge: 0.0, journal, observer }
+        Run { job, evaluator, clock, record, recalled: false, startup, surcharge: 0.0, journal, matches: MatchCache::default(), observer }
     }
 
     /// What was learned, and the notes.
@@ -109,16 +111,18 @@ impl<'a> Run<'a> {
         let (prices, timed, observer) = (self.evaluator.prices(), self.evaluator.is_timed(), &*self.observer);
         let mut budget = || (timed && Instant::now() >= until) || observer.interrupted();
         let (writable, bindings) = (self.job.writable(), prices.bindings());
+        let mut matcher = Matcher::knowing(std::mem::take(&mut self.matches), library, &writable);
         let found = if self.surcharge > 0.0 {
             let surcharged = Surcharged { prices: prices.model(), bindings, rate: self.surcharge };
-            let mut found = propose(start, &surcharged, library, &writable, search, &mut budget);
+            let mut found = propose(start, &surcharged, &mut matcher, search, &mut budget);
             // At their own prices again.
             let priced = |proposal: &Proposal| retrace(&proposal.places(), start, prices.model(), library, &writable);
             found.best = found.best.iter().filter_map(priced).collect();
             found
         } else {
-            propose(start, prices.model(), library, &writable, search, &mut budget)
+            propose(start, prices.model(), &mut matcher, search, &mut budget)
         };
+        self.matches = matcher.into_cache();
         self.journal.visited += found.visited;
         found
     }

@@ -9,7 +9,7 @@ use regraft_ir::Graph;
 use regraft_onnx::{Model, WriteOptions};
 use regraft_rules::{Library, Rule};
 use regraft_runtime::{Feeds, Fill, ModelSource, Runtime};
-use regraft_search::{Greedy, Savings, Steps, Testbed, meets};
+use regraft_search::{Greedy, Matcher, Savings, Steps, Testbed, meets};
 use serde::Serialize;
 
 use crate::error::Failure;
@@ -173,7 +173,8 @@ impl Networks {
         let mut found = |prices: &mut Prices, pricing: Pricing| {
             observer.phase(Phase::Search, &network.name);
             prices.set_pricing(pricing);
-            let proposals = propose(&network.plain, prices.model(), library, &writable, &Greedy::default(), &mut Steps(STEPS));
+            let proposals =
+                propose(&network.plain, prices.model(), &mut Matcher::new(library, &writable), &Greedy::default(), &mut Steps(STEPS));
             proposals.best.into_iter().next().map_or_else(|| network.plain.clone(), |best| best.graph)
         };
         for _ in 0..ROUNDS {

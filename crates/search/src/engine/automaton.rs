@@ -72,15 +72,17 @@ pub(super) struct Automaton {
     inputs: u64,
 }
 
-impl Automaton {
+impl Default for Automaton {
     /// One for all rules of a library.
-    pub(super) fn of_all() -> Automaton {
+    fn default() -> Automaton {
         Automaton { most: MOST_STATES, states: Vec::new(), others: FxHashMap::default(), inputs: 0 }
     }
+}
 
+impl Automaton {
     /// One for a single rule.
     pub(super) fn of_one() -> Automaton {
-        Automaton { most: MOST_OF_ONE, ..Automaton::of_all() }
+        Automaton { most: MOST_OF_ONE, ..Automaton::default() }
     }
 
     /// Forgets everything.

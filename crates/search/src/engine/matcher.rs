@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use regraft_ir::{Graph, NodeId, OpKind, View};
 use regraft_rules::{Found, Join, Library, Refusal, Rooted, Writable, accept, edit, joins_at, sources_at, sources_at_both};
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashSet, FxHasher};
 
 use super::automaton::{Automaton, Leaf};
+use super::cache::MatchCache;
 use super::facts::Facts;
 use super::inquiries::Inquiry;
 use super::numbering::Numbering;
@@ -40,11 +41,7 @@ pub struct Matcher<'a> {
     numbering: Numbering,
     others: Numbering,
     spare: Numbering,
-    automaton: Automaton,
-    /// By the kind of the anchor and the rule.
-    of_rules: FxHashMap<(OpKind, usize), Automaton>,
-    /// Of rules with two roots, by the rule.
-    of_pairs: FxHashMap<usize, Automaton>,
+    cache: MatchCache,
     /// Matches that were not rewritten.
     pub refusals: Refusals,
     /// What was recorded there: rule, node, and a hash of the reason.
@@ -54,6 +51,12 @@ pub struct Matcher<'a> {
 impl<'a> Matcher<'a> {
     /// A matcher for these rules, writing only what `writable` accepts.
     pub fn new(library: &'a Library, writable: &'a dyn Writable) -> Matcher<'a> {
+        Matcher::knowing(MatchCache::default(), library, writable)
+    }
+
+    /// A matcher that knows what another one learned, if that had the same rules. It must have written
+    /// the same, too.
+    pub fn knowing(cache: MatchCache, library: &'a Library, writable: &'a dyn Writable) -> Matcher<'a> {
         let depths = OpKind::ALL.iter().map(|kind| library.rooted_at(*kind).iter().map(|r| r.depth).max().unwrap_or(0));
         Matcher {
             library,
@@ -63,11 +66,28 @@ impl<'a> Matcher<'a> {
             numbering: Numbering::default(),
             others: Numbering::default(),
             spare: Numbering::default(),
-            automaton: Automaton::of_all(),
-            of_rules: FxHashMap::default(),
-            of_pairs: FxHashMap::default(),
+            cache: cache.about(library),
             refusals: Default::default(),
             refused: FxHashSet::default(),
+        }
+    }
+
+    /// What it learned.
+    pub fn into_cache(self) -> MatchCache {
+        self.cache.kept(self.library)
+    }
+
+    /// A matcher for another thread, which knows what the last one for another thread learned.
+    pub(crate) fn beside(&mut self) -> Matcher<'a> {
+        let cache = self.cache.beside.take().map_or_else(MatchCache::default, |cache| *cache);
+        Matcher::knowing(cache, self.library, self.writable)
+    }
+
+    /// Takes over from such a matcher what it learned, and what it could not rewrite.
+    pub(crate) fn join(&mut self, (cache, refusals): (MatchCache, Refusals)) {
+        self.cache.beside = Some(Box::new(cache));
+        for (why, places) in refusals {
+            self.refusals.entry(why).or_default().extend(places);
         }
     }
 
@@ -93,7 +113,7 @@ impl<'a> Matcher<'a> {
 
     /// What rules offer at `anchors`: each match once, and none of those `seen`.
     pub(super) fn at(&mut self, (graph, facts): (&Graph, &Facts<'_>), anchors: &[NodeId], seen: &mut FxHashSet<u64>) -> Offer {
-        self.automaton.enter(graph, facts);
+        self.cache.all.enter(graph, facts);
         let (mut offer, mut asked) = (Offer::default(), Vec::new());
         let (mut nodes, mut others) = (std::mem::take(&mut self.numbering), std::mem::take(&mut self.others));
         for anchor in anchors.iter().copied() {
@@ -101,7 +121,7 @@ impl<'a> Matcher<'a> {
             if node.constant || self.depth(node.op.kind()) == 0 {
                 continue;
             }
-            let leaf = match self.automaton.walk(graph, facts, &[anchor], &mut nodes) {
+            let leaf = match self.cache.all.walk(graph, facts, &[anchor], &mut nodes) {
                 Some(leaf) => leaf.clone(),
                 None => self.learn(graph, facts, anchor, &mut nodes),
             };
@@ -152,7 +172,7 @@ impl<'a> Matcher<'a> {
     /// What matches of a rule whose two roots are these nodes. Fills in the nodes that the result speaks
     /// of.
     fn at_both(&mut self, (graph, facts): (&Graph, &Facts<'_>), rule: usize, both: [NodeId; 2], nodes: &mut Numbering) -> Arc<Leaf> {
-        let automaton = self.of_pairs.entry(rule).or_insert_with(Automaton::of_one);
+        let automaton = self.cache.of_pairs.entry(rule).or_insert_with(Automaton::of_one);
         automaton.enter(graph, facts);
         if let Some(leaf) = automaton.walk(graph, facts, &both, nodes) {
             return leaf.clone();
@@ -168,7 +188,7 @@ impl<'a> Matcher<'a> {
         let asked = view.into_asked();
         let Some(known) = numbered(graph, facts, &both, &asked, &found, nodes) else { return by_id(graph, found, &asked, nodes) };
         let leaf = Arc::new(known);
-        if let Some(automaton) = self.of_pairs.get_mut(&rule) {
+        if let Some(automaton) = self.cache.of_pairs.get_mut(&rule) {
             automaton.learn(graph, facts, &both, &leaf.questions, leaf.clone(), nodes);
         }
         leaf
@@ -181,7 +201,7 @@ impl<'a> Matcher<'a> {
         if let Some(mut known) = numbered(graph, facts, &[anchor], &asked, &found, nodes) {
             let questions = std::mem::take(&mut known.questions);
             let leaf = Arc::new(known);
-            self.automaton.learn(graph, facts, &[anchor], &questions, leaf.clone(), nodes);
+            self.cache.all.learn(graph, facts, &[anchor], &questions, leaf.clone(), nodes);
             return leaf;
         }
         by_id(graph, found, &asked, nodes)
@@ -193,7 +213,7 @@ impl<'a> Matcher<'a> {
         asked.note(Question::Node(anchor));
         let (library, kind, mut nodes) = (self.library, graph.kind(anchor), std::mem::take(&mut self.spare));
         for roots in library.rooted_at(kind).chunk_by(|a, b| a.rule == b.rule) {
-            let automaton = self.of_rules.entry((kind, roots[0].rule)).or_insert_with(Automaton::of_one);
+            let automaton = self.cache.of_rules.entry((kind, roots[0].rule)).or_insert_with(Automaton::of_one);
             automaton.enter(graph, facts);
             if let Some(leaf) = automaton.walk(graph, facts, &[anchor], &mut nodes) {
                 let absolute = |question: &Question<u32>| question.about(|at| Some(nodes.node(graph, at)));
@@ -207,7 +227,7 @@ impl<'a> Matcher<'a> {
             let found = self.found_by(graph, &witness, anchor, roots);
             let own = witness.into_asked();
             if let Some(leaf) = numbered(graph, facts, &[anchor], &own, &found, &mut nodes)
-                && let Some(automaton) = self.of_rules.get_mut(&(kind, roots[0].rule))
+                && let Some(automaton) = self.cache.of_rules.get_mut(&(kind, roots[0].rule))
             {
                 let leaf = Arc::new(leaf);
                 automaton.learn(graph, facts, &[anchor], &leaf.questions, leaf.clone(), &mut nodes);

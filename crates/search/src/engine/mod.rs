@@ -6,9 +6,11 @@
 //! | [`Move`] | one rule at one place |
 //! | [`Moves`] | the moves of a state, shared with the states around it |
 //! | [`Matcher`] | finds moves at given nodes |
+//! | [`MatchCache`] | what a matcher learned, for the next one |
 //! | [`all_moves`], [`next_moves`] | the moves of a state, from scratch or from those before |
 
 mod automaton;
+mod cache;
 mod counters;
 mod facts;
 mod hash;
@@ -24,6 +26,7 @@ mod step;
 mod template;
 mod witness;
 
+pub use cache::MatchCache;
 pub use counters::Counters;
 pub use index::{all_moves, next_moves};
 pub use matcher::{Matcher, Refusals};

@@ -6,6 +6,7 @@ use regraft_certify::GraphPath;
 use regraft_cost::Pricing;
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::{Model, WriteOptions};
+use regraft_search::Matcher;
 
 use crate::error::Failure;
 use crate::optimize::candidate::Candidate;
@@ -117,7 +118,8 @@ pub fn with_bodies(run: &mut Run<'_>, best: Option<&Candidate>) -> Result<Option
         let prices = prices.at(inside.bindings, Pricing::Pessimistic);
         let mut budget = || (timed && Instant::now() >= until) || observer.interrupted();
         let writable = InModel::new(inside.model, &*job.runtime);
-        let proposals = propose(inside.start, &*prices, &job.rules.library, &writable, &*job.request.search.strategy(), &mut budget);
+        let mut matcher = Matcher::new(&job.rules.library, &writable);
+        let proposals = propose(inside.start, &*prices, &mut matcher, &*job.request.search.strategy(), &mut budget);
         visited += proposals.visited;
         refused.extend(proposals.refused.into_iter().map(|n| NotDone { at: format!("{} in {}", n.at, inside.label), ..n }));
         let cheaper = prices.total(inside.start);

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use regraft_cost::{CostModel, Operators, Pricing, Roofline};
 use regraft_rules::Library;
-use regraft_search::{Engine, Spread};
+use regraft_search::{Engine, Matcher, Spread};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use propose::{Proposal, Proposals, everywhere, explored, place, propose, scramble, spread};
@@ -251,8 +251,11 @@ impl<'r, 'a> Tuner<'r, 'a> {
         self.run.evaluator.prices_mut().set_pricing(Pricing::Optimistic);
         let (job, observer, until) = (self.run.job, &*self.run.observer, self.run.clock.search_ends());
         let mut budget = || Instant::now() >= until || observer.interrupted();
-        let (start, library, prices) = (&self.start, &self.library, self.run.evaluator.prices());
-        let found = spread(how, &start.graph, prices.model(), library, &job.writable(), &mut budget).map(|p| start.extend(p))?;
+        let (start, prices, writable) = (&self.start, self.run.evaluator.prices(), job.writable());
+        let mut matcher = Matcher::knowing(std::mem::take(&mut self.run.matches), &self.library, &writable);
+        let found = spread(how, &start.graph, prices.model(), &mut matcher, &mut budget).map(|p| start.extend(p));
+        self.run.matches = matcher.into_cache();
+        let found = found?;
         (prices.guessed(&found.graph) > WORTHWHILE).then_some(found)
     }
 
@@ -367,20 +370,21 @@ impl<'r, 'a> Tuner<'r, 'a> {
     /// known, and later rounds combine it with others.
     fn explore(&mut self) -> Option<Proposal> {
         let Tuner { run, start: from, library, explored, .. } = self;
-        let Run { job, evaluator, .. } = &**run;
+        let Run { job, evaluator, matches, .. } = &mut **run;
         if !evaluator.learns() {
             return None;
         }
-        let (start, prices) = (&from.graph, evaluator.prices().model());
+        let (start, prices, writable) = (&from.graph, evaluator.prices().model(), job.writable());
+        let mut matcher = Matcher::knowing(std::mem::take(matches), library, &writable);
         // All of them together first: if each pays, one trial is enough.
-        if explored.insert(String::new()) {
-            return everywhere(start, prices, library, &job.writable(), &|r| r.explore).map(|p| from.extend(p));
-        }
-        let rules = library.rules().iter().filter(|r| r.explore);
-        rules
-            .filter(|r| explored.insert(r.name.to_string()))
-            .find_map(|rule| propose::explored(start, prices, library, &job.writable(), rule))
-            .map(|p| from.extend(p))
+        let found = if explored.insert(String::new()) {
+            everywhere(start, prices, &mut matcher, &|r| r.explore)
+        } else {
+            let mut rules = library.rules().iter().filter(|r| r.explore && explored.insert(r.name.to_string()));
+            rules.find_map(|rule| propose::explored(start, prices, &mut matcher, rule))
+        };
+        *matches = matcher.into_cache();
+        found.map(|p| from.extend(p))
     }
 
     /// Prices mislead where effects reach beyond one operator. In the remaining time, rules of the

@@ -47,16 +47,14 @@ pub struct Proposals {
 pub fn propose(
     start: &Graph,
     prices: &dyn CostModel,
-    library: &Library,
-    writable: &dyn Writable,
+    matcher: &mut Matcher<'_>,
     search: &dyn Strategy,
     budget: &mut dyn Budget,
 ) -> Proposals {
-    let mut engine = Engine::new(start.clone(), prices);
-    let mut matcher = Matcher::new(library, writable);
-    let outcome = search.search(&mut engine, &mut matcher, budget);
+    let (mut engine, library) = (Engine::new(start.clone(), prices), matcher.library());
+    let outcome = search.search(&mut engine, matcher, budget);
     let best = outcome.scripts.iter().filter(|s| !s.moves.is_empty()).filter_map(|s| replay(&mut engine, library, s)).collect();
-    Proposals { best, visited: outcome.visited, refused: refused(&matcher) }
+    Proposals { best, visited: outcome.visited, refused: refused(matcher) }
 }
 
 /// Rewrites blocks that are alike in different ways, so that one measurement tells which pays; `None`
@@ -65,13 +63,11 @@ pub fn spread(
     spread: Spread,
     start: &Graph,
     prices: &dyn CostModel,
-    library: &Library,
-    writable: &dyn Writable,
+    matcher: &mut Matcher<'_>,
     budget: &mut dyn Budget,
 ) -> Option<Proposal> {
-    let mut engine = Engine::new(start.clone(), prices);
-    let mut matcher = Matcher::new(library, writable);
-    let outcome = spread.search(&mut engine, &mut matcher, budget);
+    let (mut engine, library) = (Engine::new(start.clone(), prices), matcher.library());
+    let outcome = spread.search(&mut engine, matcher, budget);
     outcome.scripts.iter().filter(|s| !s.moves.is_empty()).find_map(|s| replay(&mut engine, library, s))
 }
 
@@ -87,25 +83,20 @@ pub fn scramble(start: &Graph, prices: &dyn CostModel, library: &Library, writab
 pub fn everywhere(
     start: &Graph,
     prices: &dyn CostModel,
-    library: &Library,
-    writable: &dyn Writable,
+    matcher: &mut Matcher<'_>,
     wanted: &dyn Fn(&regraft_rules::Rule) -> bool,
 ) -> Option<Proposal> {
-    applied(start, prices, library, writable, &|_, _, moves| moves.iter().find(|m| wanted(&library.rules()[m.rule])).cloned())
+    let library = matcher.library();
+    applied(start, prices, matcher, &|_, _, moves| moves.iter().find(|m| wanted(&library.rules()[m.rule])).cloned())
 }
 
 /// Applies an exploratory rule at every match, those included that the rules prepare which it names;
 /// `None` if there is none.
-pub fn explored(
-    start: &Graph,
-    prices: &dyn CostModel,
-    library: &Library,
-    writable: &dyn Writable,
-    rule: &regraft_rules::Rule,
-) -> Option<Proposal> {
+pub fn explored(start: &Graph, prices: &dyn CostModel, matcher: &mut Matcher<'_>, rule: &regraft_rules::Rule) -> Option<Proposal> {
+    let library = matcher.library();
     let name = |step: &Move| &library.rules()[step.rule].name;
     let is_wanted = |step: &Move| *name(step) == rule.name;
-    let found = applied(start, prices, library, writable, &|engine, matcher, moves| {
+    let found = applied(start, prices, matcher, &|engine, matcher, moves| {
         if let Some(step) = moves.iter().find(|step| is_wanted(step)) {
             return Some(step.clone());
         }
@@ -125,22 +116,21 @@ pub fn explored(
 type Choice<'a> = dyn Fn(&mut Engine<'_>, &mut Matcher<'_>, &Moves) -> Option<Arc<Move>> + 'a;
 
 /// Applies what `choose` chooses among the moves of a state, again and again.
-fn applied(start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, choose: &Choice<'_>) -> Option<Proposal> {
-    let mut engine = Engine::new(start.clone(), prices);
-    let mut matcher = Matcher::new(library, writable);
-    let mut moves = all_moves(&mut engine, &mut matcher);
+fn applied(start: &Graph, prices: &dyn CostModel, matcher: &mut Matcher<'_>, choose: &Choice<'_>) -> Option<Proposal> {
+    let (mut engine, library) = (Engine::new(start.clone(), prices), matcher.library());
+    let mut moves = all_moves(&mut engine, matcher);
     let mut script = Vec::new();
     let mut seen = HashSet::from([engine.key()]);
     // An exploratory rule may match its own result: bound the number of steps, and repeat no state.
     for _ in 0..start.len() {
-        let Some(step) = choose(&mut engine, &mut matcher, &moves) else { break };
+        let Some(step) = choose(&mut engine, matcher, &moves) else { break };
         engine.apply(&step);
         if !seen.insert(engine.key()) {
             engine.undo();
             moves.retain(|m| !Arc::ptr_eq(m, &step));
             continue;
         }
-        moves = next_moves(&mut engine, &mut matcher, &moves);
+        moves = next_moves(&mut engine, matcher, &moves);
         script.push(step);
     }
     if script.is_empty() {

@@ -133,7 +133,7 @@ mod tests {
             let model = regraft_zoo::build(name, &regraft_zoo::Options::default()).expect("a network");
             let model = Model::from_proto(model).expect("a model");
             let graph = clean(model.graph()).0;
-            let found = propose(&graph, &prices, &library, &Anything, &Saturate::small(), &mut Steps(5_000));
+            let found = propose(&graph, &prices, &mut Matcher::new(&library, &Anything), &Saturate::small(), &mut Steps(5_000));
             let best = found.best.first().expect("something");
             let places = best.places();
             edits += places.iter().filter(|place| matches!(place, Place::Edit { .. })).count();

@@ -145,7 +145,10 @@ impl Rescue<'_, '_> {
     fn proposal(&self, start: &Start, attempt: &Attempt) -> Option<Proposal> {
         let (job, prices) = (self.run.job, self.run.evaluator.prices().model());
         match attempt {
-            Attempt::Rule(rule) => everywhere(&start.graph, prices, &job.rules.library, &job.writable(), &|r| *r.name == **rule),
+            Attempt::Rule(rule) => {
+                let writable = job.writable();
+                everywhere(&start.graph, prices, &mut Matcher::new(&job.rules.library, &writable), &|r| *r.name == **rule)
+            }
             Attempt::Single(step) => {
                 let mut engine = Engine::new(start.graph.clone(), prices);
                 engine.apply(step);
