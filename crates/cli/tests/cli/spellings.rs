@@ -8,6 +8,7 @@ use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph, OpKind};
 use regraft_onnx::{Model, proto};
 use regraft_rules::{AtOpset, Library};
+use regraft_search::Matcher;
 
 use crate::models::{Builder, twin_products, value, weights};
 
@@ -129,7 +130,10 @@ fn search(graph: &Graph, opset: i64) -> (Graph, Option<Proposal>) {
     let library = Library::shipped().expect("the rules");
     let prices = Roofline::new(Bindings::from([("N".into(), 4)]));
     let (start, _) = clean(graph);
-    let best = propose(&start, &prices, &library, &AtOpset(opset), &*Search::from(SearchKind::Greedy).strategy(), &mut || false)
+    let best =
+        propose(&start, &prices, &mut Matcher::new(&library, &AtOpset(opset)), &*Search::from(SearchKind::Greedy).strategy(), &mut || {
+            false
+        })
         .best
         .into_iter()
         .next();

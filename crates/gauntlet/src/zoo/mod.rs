@@ -188,7 +188,8 @@ fn rewrite(bench: &Bench, from: &Path, to: &Path, seed: u64) -> Result<(usize, V
     let (start, _) = clean(model.graph());
     let prices = Roofline::new(bindings(&start));
     let writable = InModel::new(&model, &*bench.runtime);
-    let found = propose(&start, &prices, &bench.library, &writable, &Greedy::default(), &mut || false).best.into_iter().next();
+    let found =
+        propose(&start, &prices, &mut Matcher::new(&bench.library, &writable), &Greedy::default(), &mut || false).best.into_iter().next();
     let count = |p: &Option<Proposal>| p.as_ref().map_or(0, |p| p.rewrites.len());
     let middle = found.as_ref().map_or(&start, |p| &p.graph);
     let walked = scramble(middle, &prices, &bench.library, &writable, RandomWalk { steps: STEPS, seed });
