@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use crate::constant::Const;
 use crate::dim::Dim;
 use crate::error::TypeError;
+use crate::node_set::NodeSet;
 use crate::op::{Op, OpKind};
 use crate::ops::{Constant, Input};
 use crate::ty::TensorType;
@@ -55,6 +56,8 @@ pub struct Node {
     /// Readers of the results: `(reader, operand slot)`, ascending; a reader of two operands occurs
     /// twice.
     pub users: SmallVec<[(NodeId, u32); 4]>,
+    /// At least that of each operand, unless patches are applied that made it read another.
+    pub(crate) level: u32,
 }
 
 /// An axis that tells a symbol: its size is `factor * symbol + offset`.
@@ -87,6 +90,8 @@ pub struct Graph {
     pub(crate) nodes: Vec<Option<Node>>,
     pub(crate) inputs: Vec<NodeId>,
     pub(crate) outputs: Vec<Output>,
+    /// How many of the patches that are applied made a node read one of a higher level.
+    pub(crate) out_of_level: u32,
 }
 
 impl Graph {
@@ -154,7 +159,8 @@ impl Graph {
             self.node_mut(value.node).users.push((id, slot as u32));
         }
         let names = types.iter().map(|_| None).collect();
-        self.nodes.push(Some(Node { op, inputs, types, names, origin: None, constant, users: SmallVec::new() }));
+        let level = inputs.iter().map(|v| self.node(v.node).level + 1).max().unwrap_or(0);
+        self.nodes.push(Some(Node { op, inputs, types, names, origin: None, constant, users: SmallVec::new(), level }));
         id
     }
 
@@ -298,6 +304,36 @@ impl Graph {
             }
         }
         order
+    }
+
+    /// Finds out anew how far below the inputs each node is, so that [`depends`](Graph::depends) is
+    /// fast again after many patches. None of these may be undone any more.
+    pub fn level(&mut self) {
+        for id in self.topological() {
+            let level = self.node(id).inputs.iter().map(|value| self.node(value.node).level + 1).max();
+            self.node_mut(id).level = level.unwrap_or(0);
+        }
+        self.out_of_level = 0;
+    }
+
+    /// Whether one of some nodes is, or is computed from, one of others.
+    pub fn depends(&self, from: impl IntoIterator<Item = NodeId>, on: &[NodeId]) -> bool {
+        let mut stack: SmallVec<[NodeId; 16]> = from.into_iter().collect();
+        if stack.is_empty() {
+            return false;
+        }
+        // What is computed from a node has no lower level.
+        let lowest = if self.out_of_level > 0 { 0 } else { on.iter().map(|id| self.node(*id).level).min().unwrap_or(u32::MAX) };
+        let mut seen = NodeSet::of(self, std::iter::empty());
+        while let Some(id) = stack.pop() {
+            if on.contains(&id) {
+                return true;
+            }
+            if self.node(id).level >= lowest && seen.insert(id) {
+                stack.extend(self.node(id).inputs.iter().map(|value| value.node));
+            }
+        }
+        false
     }
 
     /// A number per node, by id, smaller than those of all nodes that depend on it.

@@ -64,6 +64,8 @@ pub struct Applied {
     pub rewired: SmallVec<[(NodeId, u32, ValueId); 8]>,
     /// Declared outputs that now return another value: `(index, previous value)`.
     pub outputs: SmallVec<[(usize, ValueId); 2]>,
+    /// Whether a node reads one of a higher level since.
+    is_out_of_level: bool,
 }
 
 impl Graph {
@@ -78,7 +80,13 @@ impl Graph {
 
     /// Applies a patch whose nodes stand for those that `here` names.
     pub fn apply_at(&mut self, patch: &Patch, here: impl Fn(NodeId) -> NodeId) -> Applied {
-        let mut applied = Applied { created: SmallVec::new(), removed: Vec::new(), rewired: SmallVec::new(), outputs: SmallVec::new() };
+        let mut applied = Applied {
+            created: SmallVec::new(),
+            removed: Vec::new(),
+            rewired: SmallVec::new(),
+            outputs: SmallVec::new(),
+            is_out_of_level: false,
+        };
         let base = self.nodes.len() as u32;
         let resolve = |value: PatchValue| match value {
             PatchValue::Old(v) => here(v.node).port(v.port),
@@ -86,7 +94,11 @@ impl Graph {
         };
         for new in &patch.create {
             let inputs = new.inputs.iter().map(|v| resolve(*v)).collect();
-            applied.created.push(self.push(new.op.clone(), inputs, new.types.clone()));
+            let created = self.push(new.op.clone(), inputs, new.types.clone());
+            // What it replaces has at least the level of what both read, and so have the readers.
+            let level = self.node(created).inputs.iter().map(|value| self.node(value.node).level).max();
+            self.node_mut(created).level = level.unwrap_or(0);
+            applied.created.push(created);
         }
         let mut doubtful: SmallVec<[NodeId; 8]> = SmallVec::new();
         for (old, new) in &patch.replace {
@@ -98,6 +110,12 @@ impl Graph {
             self.redirect(old, new, base, &mut applied);
             doubtful.push(old.node);
         }
+        let is_out_of_level = |(reader, slot, _): &(NodeId, u32, ValueId)| {
+            let node = self.node(*reader);
+            self.node(node.inputs[*slot as usize].node).level > node.level
+        };
+        applied.is_out_of_level = applied.rewired.iter().any(is_out_of_level);
+        self.out_of_level += u32::from(applied.is_out_of_level);
         while let Some(id) = doubtful.pop() {
             let dead = self.get(id).is_some_and(|n| n.users.is_empty() && !matches!(n.op.kind(), OpKind::Input)) && !self.feeds_output(id);
             if dead {
@@ -111,6 +129,7 @@ impl Graph {
 
     /// Undoes the latest patch that is still applied.
     pub fn undo(&mut self, applied: Applied) {
+        self.out_of_level -= u32::from(applied.is_out_of_level);
         for (id, node) in applied.removed.into_iter().rev() {
             for (slot, value) in node.inputs.iter().enumerate() {
                 self.add_user(value.node, id, slot as u32);

@@ -3,13 +3,14 @@
 mod common;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use common::{Walk, fixtures, network, normalized, outputs, roofline, shipped};
+use common::{Walk, fixtures, network, normalized, open_sizes, outputs, roofline, shipped};
 use regraft_cost::CostModel;
 use regraft_ir::text::inventory;
-use regraft_ir::{Graph, canonical_key, text};
+use regraft_ir::{Graph, OpKind, canonical_key, text};
 use regraft_rules::{Anything, Library, parse};
-use regraft_search::{Engine, Matcher, all_moves, next_moves};
+use regraft_search::{Engine, Matcher, Move, all_moves, next_moves};
 
 /// How far both sides of a step may differ in double precision: attributes are single-precision
 /// numbers.
@@ -275,4 +276,32 @@ fn declared_outputs_stay() {
     engine.apply(moves.iter().next().expect("there is one"));
     assert_eq!(engine.graph().outputs()[0], kept);
     assert!(engine.graph().get(kept.value.node).is_some_and(|n| n.op.kind().name() == "Sub"));
+}
+
+#[test]
+fn what_was_learned_of_surroundings_is_not_learned_again() {
+    let (library, model) = (shipped(), roofline());
+    for (name, graph) in fixtures().into_iter().chain([("open sizes", open_sizes())]) {
+        let mut engine = Engine::new(graph.clone(), &model);
+        let mut matcher = Matcher::new(&library, &Anything);
+        let mut expand = |engine: &mut Engine<'_>, matcher: &mut Matcher<'_>| {
+            let moves = all_moves(engine, matcher);
+            for step in &moves {
+                engine.apply(step);
+                next_moves(engine, matcher, &moves);
+                engine.undo();
+            }
+            engine.counters().learned
+        };
+        let learned = expand(&mut engine, &mut matcher);
+        assert!(learned > 0, "{name}");
+        let reads_sizes = |step: &Arc<Move>| step.patch().create.iter().any(|new| new.op.kind() == OpKind::Shape);
+        assert_eq!(all_moves(&mut engine, &mut matcher).iter().any(reads_sizes), name == "open sizes", "{name}");
+        assert_eq!(expand(&mut engine, &mut matcher), learned, "{name}: by the same matcher");
+        let mut knowing = Matcher::knowing(matcher.into_cache(), &library, &Anything);
+        assert_eq!(expand(&mut Engine::new(graph.clone(), &model), &mut knowing), 0, "{name}: by one that knows");
+        let fewer = shipped().filter(|rule| !rule.explore);
+        let mut other = Matcher::knowing(knowing.into_cache(), &fewer, &Anything);
+        assert!(expand(&mut Engine::new(graph, &model), &mut other) > 0, "{name}: with other rules");
+    }
 }

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Walk, fixtures, network, roofline, shipped};
+use common::{Walk, fixtures, network, open_sizes, roofline, shipped};
 use regraft_ir::{Graph, canonical_key};
 use regraft_rules::{Anything, Library};
 use regraft_search::{Engine, Matcher, Moves, all_moves, next_moves};
@@ -66,7 +66,7 @@ fn compare(name: &str, graph: &Graph, library: &Library, seed: u64, steps: usize
 fn on_small_graphs() {
     let library = shipped();
     let mut complaints = Vec::new();
-    for (name, graph) in fixtures() {
+    for (name, graph) in fixtures().into_iter().chain([("open sizes", open_sizes())]) {
         for seed in 0..30 {
             complaints.extend(compare(name, &graph, &library, seed, 20, true));
         }

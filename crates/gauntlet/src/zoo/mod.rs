@@ -15,7 +15,7 @@ use regraft_onnx::{Model, Signature, WriteOptions};
 use regraft_runtime::{
     DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, IntRange, ModelSource, OptLevel, SessionOptions, fill_inputs,
 };
-use regraft_search::{Greedy, RandomWalk};
+use regraft_search::{Greedy, Matcher, RandomWalk};
 use regraft_zoo::{Element, Entry, Options, Weights};
 use tempfile::TempDir;
 

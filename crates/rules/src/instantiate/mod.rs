@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, NodeSet, Op, OpKind, Patch, PatchValue, TensorType, ValueId, View};
+use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, ValueId, View};
 use smallvec::SmallVec;
 
 use crate::expr::{Expr, Scope, Val};
@@ -503,19 +503,7 @@ pub fn closes_cycle(graph: &Graph, patch: &Patch) -> bool {
 ///
 /// A single root without a cycle cannot get one later: everything it reads stays above it.
 pub fn depends(graph: &Graph, read: impl IntoIterator<Item = NodeId>, replaced: &[NodeId]) -> bool {
-    let mut seen = NodeSet::of(graph, std::iter::empty());
-    let mut stack: Vec<NodeId> = read.into_iter().collect();
     // A new node may read the only root itself: it keeps reading what stood there.
-    if let [root] = *replaced {
-        stack.retain(|id| *id != root);
-    }
-    while let Some(id) = stack.pop() {
-        if replaced.contains(&id) {
-            return true;
-        }
-        if seen.insert(id) {
-            stack.extend(graph.node(id).inputs.iter().map(|value| value.node));
-        }
-    }
-    false
+    let only = if let [root] = *replaced { Some(root) } else { None };
+    graph.depends(read.into_iter().filter(|id| Some(*id) != only), replaced)
 }

@@ -9,6 +9,8 @@ pub struct Counters {
     pub undone: u64,
     /// Anchors at which rules were matched.
     pub anchors: u64,
+    /// Those of them whose surroundings were new, so that rules had to be matched one by one.
+    pub learned: u64,
     /// Matches found.
     pub matches: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regraft_ir::{Graph, NewNode, NodeId, NodeSet};
+use regraft_ir::{Graph, NewNode, NodeId, NodeSet, PatchValue};
 use regraft_rules::twin;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -17,7 +17,7 @@ use super::state::Engine;
 pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Moves {
     let anchors: Vec<NodeId> = engine.graph().ids().collect();
     let offer = matcher.at(engine.matched(), &anchors, &mut FxHashSet::default());
-    engine.count_matching(anchors.len() as u64, offer.moves.len() as u64);
+    engine.count_matching(anchors.len(), &offer);
     Moves::of(offer)
 }
 
@@ -57,7 +57,7 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &M
             if is_possible { &mut offer.moves } else { &mut blocked }.push(step);
         }
     }
-    engine.count_matching(anchors.len() as u64, offer.moves.len() as u64);
+    engine.count_matching(anchors.len(), &offer);
     moves.with(offer, blocked)
 }
 
@@ -120,10 +120,17 @@ impl Change<'_, '_> {
         // Targets reuse existing nodes: one that came or went changes the edit even at matches that the
         // change does not touch.
         let is_outdated = || {
-            let is_new_twin = |(core, new): (&u64, &NewNode)| self.came.contains(core) && twin(graph, &new.op, &new.inputs).is_some();
+            let (edit, here) = step.edit();
+            let is_new_twin = |(core, new): (&u64, &NewNode)| {
+                let operand = |value: &PatchValue| match value {
+                    PatchValue::Old(old) => PatchValue::Old(here[old.node.0 as usize].port(old.port)),
+                    new => *new,
+                };
+                self.came.contains(core)
+                    && twin(graph, &new.op, &new.inputs.iter().map(operand).collect::<SmallVec<[PatchValue; 4]>>()).is_some()
+            };
             step.reads().any(|id| graph.get(id).is_none())
-                || step.cores().iter().any(|core| self.came.contains(core))
-                    && step.cores().iter().zip(&step.patch().create).any(is_new_twin)
+                || step.cores().iter().any(|core| self.came.contains(core)) && step.cores().iter().zip(&edit.create).any(is_new_twin)
         };
         // A node that stands for one of the target may compute something else now.
         if step.reused().any(is_dirty) || step.reads().any(is_dirty) && is_outdated() { Fate::Changed } else { Fate::Intact }

@@ -26,6 +26,8 @@ pub(super) struct Offer {
     pub(super) blocked: Vec<Arc<Move>>,
     /// For each node, what was asked to find out.
     pub(super) asked: Vec<(NodeId, Arc<Inquiry>)>,
+    /// The nodes where rules had to be matched one by one.
+    pub(super) learned: u64,
 }
 
 /// Matches that were not rewritten: `(rule, why)`, and where.
@@ -123,7 +125,10 @@ impl<'a> Matcher<'a> {
             }
             let leaf = match self.cache.all.walk(graph, facts, &[anchor], &mut nodes) {
                 Some(leaf) => leaf.clone(),
-                None => self.learn(graph, facts, anchor, &mut nodes),
+                None => {
+                    offer.learned += 1;
+                    self.learn(graph, facts, anchor, &mut nodes)
+                }
             };
             asked.extend(leaf.asked.iter().map(|at| nodes.node(graph, *at)));
             self.offer((graph, anchor), &leaf, &nodes, seen, &mut offer);

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::counters::Counters;
 use super::facts::{Fact, Facts};
 use super::hash::core;
+use super::matcher::Offer;
 use super::rewrite::Move;
 use super::step::{Step, repriced, rewired};
 
@@ -31,7 +32,8 @@ pub struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     /// Starts from a graph in normal form.
-    pub fn new(graph: Graph, model: &'a dyn CostModel) -> Engine<'a> {
+    pub fn new(mut graph: Graph, model: &'a dyn CostModel) -> Engine<'a> {
+        graph.level();
         let mut facts = Facts::new(model);
         facts.fit(&graph);
         let (mut key, mut sum) = (0u128, model.overhead());
@@ -90,10 +92,11 @@ impl<'a> Engine<'a> {
         self.graph
     }
 
-    /// Counts anchors examined, and matches found there.
-    pub(super) fn count_matching(&mut self, anchors: u64, matches: u64) {
-        self.counters.anchors += anchors;
-        self.counters.matches += matches;
+    /// Counts anchors examined, and what was found there.
+    pub(super) fn count_matching(&mut self, anchors: usize, offer: &Offer) {
+        self.counters.anchors += anchors as u64;
+        self.counters.learned += offer.learned;
+        self.counters.matches += offer.moves.len() as u64;
     }
 
     /// What moves are found in.

@@ -14,6 +14,17 @@ use regraft_search::{Engine, Matcher, Move, Moves, all_moves, next_moves};
 const CONV: &str = "strides=[1,1], pads=[1,1,1,1], dilations=[1,1], group=1";
 const POINT: &str = "strides=[1,1], pads=[0,0,0,0], dilations=[1,1], group=1";
 
+/// Convolutions of images of any size: fast forms of them read the sizes from the input.
+pub fn open_sizes() -> Graph {
+    let graph = format!(
+        "graph (x: f32[n,32,h,w]) {{
+           const w: f32[32,32,3,3] const v: f32[32,32,3,3] const s: f32[32,1,1]
+           a = Conv(x, w, {CONV}) m = Mul(a, s) r = Relu(m) c = Conv(r, v, {CONV}) p = Mul(c, s) d = Add(p, r) o = Mul(d, s)
+           output o, p }}"
+    );
+    text::parse(&graph).expect("a graph")
+}
+
 /// Small graphs with inner outputs, shared operands, several readers, and operators of all families
 /// in the library.
 pub fn fixtures() -> Vec<(&'static str, Graph)> {
