@@ -284,7 +284,7 @@ fn what_was_learned_of_surroundings_is_not_learned_again() {
     for (name, graph) in fixtures().into_iter().chain([("open sizes", open_sizes())]) {
         let mut engine = Engine::new(graph.clone(), &model);
         let mut matcher = Matcher::new(&library, &Anything);
-        let mut expand = |engine: &mut Engine<'_>, matcher: &mut Matcher<'_>| {
+        let expand = |engine: &mut Engine<'_>, matcher: &mut Matcher<'_>| {
             let moves = all_moves(engine, matcher);
             for step in &moves {
                 engine.apply(step);
