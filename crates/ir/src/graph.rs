@@ -308,7 +308,7 @@ impl Graph {
 
     /// Finds out anew how far below the inputs each node is, so that [`depends`](Graph::depends) is
     /// fast again after many patches. None of these may be undone any more.
-    pub fn level(&mut self) {
+    pub fn renew_levels(&mut self) {
         for id in self.topological() {
             let level = self.node(id).inputs.iter().map(|value| self.node(value.node).level + 1).max();
             self.node_mut(id).level = level.unwrap_or(0);

@@ -128,8 +128,8 @@ impl From<SearchKind> for Search {
 }
 
 impl Search {
-    /// The strategies of which it is made up, the fastest first: only a descent, if what it finds is
-    /// only to be learned from.
+    /// The strategies of which it is made up, the fastest first. If what they find is only to be learned
+    /// from, a single descent comes first, and regions are not searched exactly: prices are guesses.
     pub(crate) fn members(self, learns: bool) -> Vec<Box<dyn Strategy>> {
         if self.kind != SearchKind::Auto {
             return vec![self.strategy()];
@@ -141,7 +141,9 @@ impl Search {
             members.push(Box::new(Saturate::small()));
         }
         // What the others found is taken apart by regions.
-        members.push(Search { kind: SearchKind::Exact, ..self }.strategy());
+        if !learns {
+            members.push(Search { kind: SearchKind::Exact, ..self }.strategy());
+        }
         members
     }
 

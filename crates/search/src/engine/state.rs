@@ -33,7 +33,7 @@ pub struct Engine<'a> {
 impl<'a> Engine<'a> {
     /// Starts from a graph in normal form.
     pub fn new(mut graph: Graph, model: &'a dyn CostModel) -> Engine<'a> {
-        graph.level();
+        graph.renew_levels();
         let mut facts = Facts::new(model);
         facts.fit(&graph);
         let (mut key, mut sum) = (0u128, model.overhead());

@@ -39,7 +39,7 @@ impl Tuner<'_, '_> {
             if self.is_out_of_time(None) {
                 break;
             }
-            let found = found_from(self.run, &self.turns, &self.tried, &self.start, &self.library, Aim::Exploit);
+            let found = found_from(self.run, &self.turns, &self.start, &self.library, Aim::Exploit);
             let is_light = found.best.first().is_none_or(|proposal| weights(&proposal.graph, &bindings) <= goal);
             *(if is_light { &mut high } else { &mut low }) = rate;
             rate = match (low > 0.0, high.is_finite()) {

@@ -328,7 +328,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             return Ok(Some(found));
         }
         let from = best.as_ref();
-        let mut proposals = found_from(self.run, &self.turns, &self.tried, from.unwrap_or(&self.start), &self.library, aim);
+        let mut proposals = found_from(self.run, &self.turns, from.unwrap_or(&self.start), &self.library, aim);
         // Other rules may lead to a model that the runtime does not load, or that exceeds the limits.
         while let Some(refused) =
             proposals.best.first().filter(|p| self.refused.contains(&p.key) || self.exceeding.contains(&p.key)).cloned()
@@ -340,14 +340,14 @@ impl<'r, 'a> Tuner<'r, 'a> {
             if !left_out {
                 break;
             }
-            proposals = found_from(self.run, &self.turns, &self.tried, from.unwrap_or(&self.start), &self.library, aim);
+            proposals = found_from(self.run, &self.turns, from.unwrap_or(&self.start), &self.library, aim);
         }
         while self.run.job.request.untimed
             && let Some((rule, at)) = proposals.best.first().and_then(|proposal| self.laborious(proposal))
             && !self.is_out_of_time(None)
         {
             self.leave_out(rule, at, "fewer operators would take more arithmetic".into());
-            proposals = found_from(self.run, &self.turns, &self.tried, from.unwrap_or(&self.start), &self.library, aim);
+            proposals = found_from(self.run, &self.turns, from.unwrap_or(&self.start), &self.library, aim);
         }
         self.run.journal.seconds.search += start.elapsed().as_secs_f64();
         if round == 0 {
@@ -405,7 +405,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             asked.insert(rule.clone());
             let library = self.library.clone().filter(|r| !without.contains(r.name.as_ref()) && *r.name != *rule);
             self.run.evaluator.prices_mut().set_pricing(Pricing::Pessimistic);
-            let proposals = found_from(self.run, &self.turns, &self.tried, &self.start, &library, Aim::Prune);
+            let proposals = found_from(self.run, &self.turns, &self.start, &library, Aim::Prune);
             let Some(proposal) = proposals.best.into_iter().next() else { continue };
             if self.try_out(proposal, Aim::Prune)?.is_some_and(|ratio| ratio < goal * (1.0 - WORTHWHILE)) {
                 without.insert(rule);
@@ -566,9 +566,9 @@ impl<'r, 'a> Tuner<'r, 'a> {
 }
 
 /// What a search finds from a rewritten model, whose rewrites come first; its members take turns.
-fn found_from(run: &mut Run<'_>, turns: &Turns, tried: &HashSet<u128>, start: &Start, library: &Library, aim: Aim) -> Proposals {
+fn found_from(run: &mut Run<'_>, turns: &Turns, start: &Start, library: &Library, aim: Aim) -> Proposals {
     let clock = run.evaluator.is_timed().then_some(&run.clock);
-    let search = turns.of(run.job.request.search, aim == Aim::Learn, tried, clock);
+    let search = turns.of(run.job.request.search, aim == Aim::Learn, clock);
     let found = run.search(&start.graph, library, &search, run.clock.tuning_ends());
     Proposals { best: found.best.into_iter().map(|proposal| start.extend(proposal)).collect(), ..found }
 }

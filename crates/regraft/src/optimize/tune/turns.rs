@@ -1,7 +1,7 @@
 //! `Turns`: a portfolio whose slower members are asked as long as they win.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use regraft_ir::Budget;
@@ -27,14 +27,12 @@ type Member = (&'static str, bool);
 
 impl Turns {
     /// The members of this search as one, the fastest first, which is always asked; the others when it
-    /// is their turn and the clock allows it. Where what is found is only to be learned from, prices are
-    /// guesses, and a few percent more by them are worth no time: the others are asked only if the
-    /// fastest finds nothing but what was `tried`.
-    pub fn of<'t>(&'t self, search: Search, learns: bool, tried: &'t HashSet<u128>, clock: Option<&TimeBudget>) -> impl Strategy + use<'t> {
+    /// is their turn and the clock allows it.
+    pub fn of<'t>(&'t self, search: Search, learns: bool, clock: Option<&TimeBudget>) -> impl Strategy + use<'t> {
         // Nobody tried what was found before.
         self.judge(false);
         let times = clock.map(|clock| Times { first: clock.slice(), other: clock.slice().min(clock.trial()), until: clock.trials_end() });
-        Asked { members: search.members(learns), learns, tried, times, turns: self }
+        Asked { members: search.members(learns), learns, times, turns: self }
     }
 
     /// Records whether the proposal that was tried is faster than all before.
@@ -54,7 +52,6 @@ impl Turns {
 struct Asked<'t> {
     members: Vec<Box<dyn Strategy>>,
     learns: bool,
-    tried: &'t HashSet<u128>,
     times: Option<Times>,
     turns: &'t Turns,
 }
@@ -87,9 +84,7 @@ impl Strategy for Asked<'_> {
         let mut all = Outcome::of(Script::here(engine));
         for (at, strategy) in self.members.iter().enumerate() {
             let (member, is_late) = ((strategy.name(), self.learns), self.times.is_some_and(|times| Instant::now() >= times.until));
-            let best = &all.scripts[0];
-            let is_told = self.learns && self.times.is_some() && !best.moves.is_empty() && !self.tried.contains(&best.key);
-            if at > 0 && (is_late || is_told || !self.turns.is_due(member)) {
+            if at > 0 && (is_late || !self.turns.is_due(member)) {
                 continue;
             }
             let before = all.scripts[0].cost;
