@@ -128,9 +128,9 @@ impl From<SearchKind> for Search {
 }
 
 impl Search {
-    /// The strategies of which it is made up, the fastest first. If what they find is only to be learned
-    /// from, a single descent comes first, and regions are not searched exactly: prices are guesses.
-    pub(crate) fn members(self, learns: bool) -> Vec<Box<dyn Strategy>> {
+    /// The strategies of which it is made up, the fastest first: a single descent, if what it finds is
+    /// only to be learned from; and then, in a `hurry`, no exact search of regions.
+    pub(crate) fn members(self, learns: bool, hurry: bool) -> Vec<Box<dyn Strategy>> {
         if self.kind != SearchKind::Auto {
             return vec![self.strategy()];
         }
@@ -141,7 +141,7 @@ impl Search {
             members.push(Box::new(Saturate::small()));
         }
         // What the others found is taken apart by regions.
-        if !learns {
+        if !(learns && hurry) {
             members.push(Search { kind: SearchKind::Exact, ..self }.strategy());
         }
         members
@@ -166,7 +166,7 @@ impl Search {
         let (limit, order) = (self.steps, Order::Monotone);
         let steps = limit.unwrap_or(STEPS);
         match self.kind {
-            SearchKind::Auto => Box::new(Portfolio::new("auto", self.members(false))),
+            SearchKind::Auto => Box::new(Portfolio::new("auto", self.members(false, false))),
             SearchKind::Descents => Box::new(Descents { steps: limit, threaded: true }),
             SearchKind::Greedy => Box::new(Greedy { steps: limit, ..Greedy::default() }),
             SearchKind::Backtrack => Box::new(Backtrack { steps: limit, descend_first: false, expansions: 2000, ..Backtrack::default() }),

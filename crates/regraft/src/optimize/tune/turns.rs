@@ -32,7 +32,7 @@ impl Turns {
         // Nobody tried what was found before.
         self.judge(false);
         let times = clock.map(|clock| Times { first: clock.slice(), other: clock.slice().min(clock.trial()), until: clock.trials_end() });
-        Asked { members: search.members(learns), learns, times, turns: self }
+        Asked { members: search.members(learns, clock.is_some_and(TimeBudget::is_short)), learns, times, turns: self }
     }
 
     /// Records whether the proposal that was tried is faster than all before.
