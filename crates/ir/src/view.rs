@@ -109,6 +109,7 @@ impl View for Graph {
         &self.node(id).users
     }
 
+    #[inline]
     fn is_output(&self, value: ValueId) -> bool {
         Graph::is_output(self, value)
     }

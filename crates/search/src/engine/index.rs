@@ -129,8 +129,7 @@ impl Change<'_, '_> {
                 self.came.contains(core)
                     && twin(graph, &new.op, &new.inputs.iter().map(operand).collect::<SmallVec<[PatchValue; 4]>>()).is_some()
             };
-            step.reads().any(|id| graph.get(id).is_none())
-                || step.cores().iter().any(|core| self.came.contains(core)) && step.cores().iter().zip(&edit.create).any(is_new_twin)
+            step.reads().any(|id| graph.get(id).is_none()) || step.cores().iter().zip(&edit.create).any(is_new_twin)
         };
         // A node that stands for one of the target may compute something else now.
         if step.reused().any(is_dirty) || step.reads().any(is_dirty) && is_outdated() { Fate::Changed } else { Fate::Intact }
