@@ -9,6 +9,11 @@ against it under ONNX Runtime with all of its own optimizations on, checks the w
 If nothing is faster beyond noise, the input is written unchanged.
 """
 
+import os
+
+# ONNX Runtime reads it once, when it starts, and sends what it collects until then.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
 from ._regraft import __version__
 from .timing import Bench, Timed, bench
 from .comparison import Check, check

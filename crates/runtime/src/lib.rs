@@ -72,7 +72,7 @@ pub use library::{Candidate, LibraryError, Origin, Product};
 pub use machine::MachineKey;
 pub use memory::{keep_freed_memory, return_freed_memory};
 pub use npz::read_npz;
-pub use onnxruntime::OnnxRuntime;
+pub use onnxruntime::{NO_TELEMETRY, OnnxRuntime};
 pub use openvino::OpenVino;
 pub use optimized::{OptimizedGraph, OptimizedNode};
 pub use profile::{NodeProfile, Profile, ProfileOptions, ProfileSubject, Profiling, profile_interleaved};

@@ -1,5 +1,7 @@
 //! `regraft bench`.
 
+use regraft_runtime::NO_TELEMETRY;
+
 use crate::models::{mlp, mlp_respelled};
 use crate::run::{Bench, has_runtime};
 
@@ -25,6 +27,19 @@ fn models_are_timed_against_the_first() {
     assert!(three.verdict().starts_with("verdict: b.onnx ") && three.verdict().contains(", a.onnx "), "{three:?}");
     let one = bench.run("bench a.onnx --runs 3 -q");
     assert_eq!((one.out.lines().count(), one.verdict().contains(" a run")), (1, true), "{one:?}");
+}
+
+#[test]
+fn the_runtime_collects_nothing_in_the_home_folder() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("a.onnx", mlp("4").bytes());
+    let mut command = bench.command(&["bench", "a.onnx", "--runs", "3"]);
+    command.env("HOME", bench.path("home")).env_remove("XDG_CACHE_HOME").env_remove(NO_TELEMETRY);
+    assert!(command.output().expect("the command starts").status.success());
+    assert!(!bench.path("home").exists(), "something was written to the home folder");
 }
 
 #[test]

@@ -48,6 +48,12 @@ const KEY_EXTERNAL_DIR: &str = "session.model_external_initializers_file_folder_
 /// The file of the optimized model, in a session's folder of records.
 const GRAPH: &str = "optimized.onnx";
 
+/// Environment variable that keeps ONNX Runtime (since 1.29, on Linux and macOS) from starting a thread that
+/// collects and sends what a process does, and from keeping files for it. It must be set before the
+/// library is loaded: what its interface offers takes effect after the start. Programs set it before
+/// they have threads; so does the Python package, for its process, when it is imported.
+pub const NO_TELEMETRY: &str = "ORT_DISABLE_TELEMETRY";
+
 /// Setting that ends the waiting of a session's threads with each run.
 const KEY_STOP_SPINNING: &str = "session.force_spinning_stop";
 
@@ -297,7 +303,7 @@ fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
         return Err(format!("version {version} is not supported; 1.{OLDEST_MINOR} or a later 1.x is needed"));
     }
     // Once in some thousands of starts on busy machines, version 1.31 ends with an exception of its own
-    // ("basic_string::_M_create") and starts when it is asked again.
+    // ("basic_string::_M_create"), seen with its telemetry on, and mostly starts when it is asked again.
     let environment = start(&candidate.path).or_else(|_| start(&candidate.path))?;
     environment.set_log_level(LogLevel::Error);
     let inner = Arc::new(Loaded { candidate: candidate.clone(), version, environment });
