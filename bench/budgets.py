@@ -121,7 +121,7 @@ def main():
     parser.add_argument("--json", type=Path, default=RESULTS)
     options = parser.parse_args()
     options.threads = options.threads or ab.default_threads()
-    options.cost_store = None
+    options.cost_store, options.target = None, ab.DEFAULT
     budgets = options.budgets.split(",")
     chosen = list(dict.fromkeys(name for pattern in options.patterns for name in models.names(pattern)))
     if not chosen:
@@ -134,7 +134,7 @@ def main():
         "date": time.strftime("%Y-%m-%d"),
         "revision": run.revision(),
         "processor": run.processor(),
-        "runtime": f"onnxruntime {run.onnxruntime.__version__}",
+        "runtime": f"{ab.DEFAULT} {ab.runtime(ab.DEFAULT).version}",
         "threads": options.threads,
         "budgets": budgets,
     }

@@ -1,5 +1,6 @@
 """Runtimes that the judge measures under, called through their Python packages: independently of the program."""
 
+import os
 from dataclasses import dataclass
 from typing import Callable
 
@@ -42,6 +43,8 @@ class OnnxRuntime:
     }
 
     def __init__(self):
+        # It has a thread that collects and sends what a process does, unless this is set before it starts.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         import onnxruntime
 
         self.library = onnxruntime

@@ -44,6 +44,7 @@ mod exposed;
 pub mod file;
 pub mod freeze;
 mod ground;
+mod guess;
 pub mod histogram;
 pub mod layouts;
 pub mod limits;

@@ -1,6 +1,7 @@
 //! Concrete sizes for measuring: declared, given, or guessed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use regraft_ir::{Bindings, Dim, TensorType};
 use regraft_onnx::Model;
@@ -12,6 +13,7 @@ use regraft_runtime::{
 };
 
 use crate::error::Failure;
+use crate::guess::Guess;
 use crate::ranges::integer_ranges;
 use crate::units::{ShapeArg, Size};
 
@@ -28,10 +30,9 @@ pub struct Sizes {
     pub ranges: BTreeMap<String, IntRange>,
 }
 
-/// Sizes tried for open spatial dimensions, in this order, until the model runs.
-const SPATIAL: [(usize, usize); 8] = [(224, 224), (48, 320), (48, 192), (640, 640), (32, 320), (299, 299), (512, 512), (64, 64)];
-/// Sizes tried for open dimensions of other inputs.
-const LENGTHS: [usize; 4] = [128, 32, 16, 1];
+/// Bytes of a model up to which it is opened and run in a process of its own first, which may die of it;
+/// larger ones take too much of the time of a run.
+pub(crate) const PROBED: u64 = 32 << 20;
 
 impl Sizes {
     /// The inputs' sizes as `--shape` takes them.
@@ -48,15 +49,15 @@ impl Sizes {
         shapes: &[ShapeArg],
         binds: &[(String, i64)],
     ) -> Result<Sizes, Failure> {
-        let mut session = runtime.open(bytes, &SessionOptions::default().unpacked()).map_err(|e| {
+        let mut trial = Trial::new(model, bytes, runtime).map_err(|e| {
             Failure::from(e).hint("the model must load as it is: operators, opset and IR version must be known to the runtime")
         })?;
-        let infos = as_declared(session.inputs(), model);
+        let infos = as_declared(trial.session.inputs(), model);
         check_names(&infos, shapes, binds)?;
         let mut last = None;
-        for guess in (0..SPATIAL.len()).map(Guess::Usual).chain(Guess::OTHERS.into_iter().flatten()) {
+        for guess in Guess::all() {
             let mut sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
-            match sizes.runs(session.as_mut())? {
+            match sizes.runs(&mut trial)? {
                 None => return Ok(sizes),
                 Some(e) => last = Some(e),
             }
@@ -85,12 +86,12 @@ impl Sizes {
         if !self.guessed {
             return Ok(found);
         }
-        let mut session = runtime.open(bytes, &SessionOptions::default().unpacked())?;
-        let infos = as_declared(session.inputs(), model);
+        let mut trial = Trial::new(model, bytes, runtime)?;
+        let infos = as_declared(trial.session.inputs(), model);
         for guesses in Guess::OTHERS {
             for guess in guesses {
                 let mut sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
-                if sizes.runs(session.as_mut())?.is_none() {
+                if sizes.runs(&mut trial)?.is_none() {
                     found.push(sizes);
                     break;
                 }
@@ -103,7 +104,7 @@ impl Sizes {
     pub fn declared(model: &Model, shapes: &[ShapeArg], binds: &[(String, i64)]) -> Result<Sizes, Failure> {
         let infos = declared(model);
         check_names(&infos, shapes, binds)?;
-        Sizes::attempt(model, &infos, shapes, binds, Guess::Usual(0))
+        Sizes::attempt(model, &infos, shapes, binds, Guess::USUAL)
     }
 
     fn attempt(model: &Model, infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)], guess: Guess) -> Result<Sizes, Failure> {
@@ -158,7 +159,7 @@ impl Sizes {
                 let own = types.get(&info.name).and_then(|ty| ty.shape.get(axis));
                 let told = given(info, axis, &symbols).or_else(|| usize::try_from(own?.eval(&known)?).ok());
                 let size = told.unwrap_or_else(|| {
-                    let made_up = fitting(own, guess.size(info.dims.len(), axis, guesses), &mut known);
+                    let made_up = fitting(own, guess.size(&info.dims, axis, guesses), &mut known);
                     guesses += 1;
                     if !info.symbols[axis].is_empty() && info.symbols[axis] != "?" {
                         symbols.insert(info.symbols[axis].clone(), made_up as i64);
@@ -182,14 +183,14 @@ impl Sizes {
 
     /// Why the model does not run at these sizes, if so. If it runs only with indices of 0 and 1,
     /// it gets no others.
-    fn runs(&mut self, session: &mut dyn Session) -> Result<Option<RuntimeError>, Failure> {
-        let Err(why) = session.run(&self.feeds(Fill::Normal, 0)?) else { return Ok(None) };
+    fn runs(&mut self, trial: &mut Trial<'_>) -> Result<Option<RuntimeError>, Failure> {
+        let Err(why) = trial.run(&self.feeds(Fill::Normal, 0)?) else { return Ok(None) };
         if !self.ranges.values().any(|range| range.index) {
             return Ok(Some(why));
         }
         let narrow = self.ranges.iter().filter(|(_, range)| !range.index).map(|(name, range)| (name.clone(), *range)).collect();
         let narrow = Sizes { ranges: narrow, ..self.clone() };
-        let ended = session.run(&narrow.feeds(Fill::Normal, 0)?).err();
+        let ended = trial.run(&narrow.feeds(Fill::Normal, 0)?).err();
         if ended.is_none() {
             *self = narrow;
         }
@@ -199,6 +200,33 @@ impl Sizes {
     /// Made-up input values at these sizes.
     pub fn feeds(&self, fill: Fill, seed: u64) -> Result<Feeds, Failure> {
         Ok(fill_inputs(fill, &self.inputs, &FillOptions { seed, ranges: self.ranges.clone(), ..FillOptions::default() })?)
+    }
+}
+
+/// A model that is run at sizes of which nobody knows whether it does.
+struct Trial<'a> {
+    runtime: &'a dyn Runtime,
+    session: Box<dyn Session>,
+    /// The file to be run in a process of its own.
+    probed: Option<&'a Path>,
+}
+
+impl<'a> Trial<'a> {
+    fn new(model: &Model, source: ModelSource<'a>, runtime: &'a dyn Runtime) -> Result<Trial<'a>, RuntimeError> {
+        let session = runtime.open(source, &SessionOptions::default().unpacked())?;
+        let probed = if let ModelSource::Path(file) = source { Some(file) } else { None };
+        Ok(Trial { runtime, session, probed: probed.filter(|_| model.size() <= PROBED) })
+    }
+
+    /// Runs it once, if it may crash the runtime in a process of its own before: here, that would end this
+    /// process.
+    fn run(&mut self, feeds: &Feeds) -> Result<(), RuntimeError> {
+        if let Some(file) = self.probed
+            && let Err(crash @ RuntimeError::Crashed { .. }) = self.runtime.start_up(file, feeds, &SessionOptions::default().unpacked())
+        {
+            return Err(crash);
+        }
+        self.session.run(feeds).map(drop)
     }
 }
 
@@ -263,39 +291,6 @@ pub(crate) fn value_info(info: &ValueInfoProto) -> ValueInfo {
         symbols.push(symbol);
     }
     ValueInfo { name: info.name().to_string(), dtype: tensor.map(|t| DType::from_onnx(t.elem_type())), dims, symbols }
-}
-
-/// How open sizes are guessed.
-#[derive(Clone, Copy)]
-enum Guess {
-    /// At their usual values; the number of the attempt.
-    Usual(usize),
-    /// Above 1 and all different; those of images as usual unless `spatial`.
-    Other { odd: bool, spatial: bool },
-}
-
-impl Guess {
-    /// Guesses of two kinds, each from the most revealing to the most usual.
-    const OTHERS: [[Guess; 2]; 2] = [
-        [Guess::Other { odd: true, spatial: true }, Guess::Other { odd: true, spatial: false }],
-        [Guess::Other { odd: false, spatial: true }, Guess::Other { odd: false, spatial: false }],
-    ];
-
-    /// The size of an axis, after this many other guesses.
-    fn size(self, rank: usize, axis: usize, others: usize) -> usize {
-        match (self, rank, axis) {
-            (Guess::Usual(_), _, 0) => 1,
-            (_, 4, 1) => 3,
-            (Guess::Usual(at), 4, 2) => SPATIAL[at].0,
-            (Guess::Usual(at), 4, _) => SPATIAL[at].1,
-            (Guess::Usual(at), ..) => LENGTHS[at % LENGTHS.len()],
-            (Guess::Other { spatial: false, .. }, 4, 2) => SPATIAL[0].0,
-            (Guess::Other { spatial: false, .. }, 4, 3) => SPATIAL[0].1,
-            (Guess::Other { odd, .. }, 4, 2..) => 2 * others + if odd { 65 } else { 66 },
-            (Guess::Other { odd: false, .. }, 4, 0) => 4,
-            (Guess::Other { odd, .. }, ..) => 2 * others + if odd { 3 } else { 8 },
-        }
-    }
 }
 
 fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)]) -> Result<(), Failure> {

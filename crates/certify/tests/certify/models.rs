@@ -119,22 +119,21 @@ pub fn empty() -> Certificate {
     }
 }
 
-/// `y = c ? -(-x) : x + x`, where a branch reads an outer value.
+/// `y, z = c ? (---x, -x) : (x + x, -x)`, where both branches read an outer value.
 pub fn branching() -> ModelProto {
-    let branch = |name: &str, nodes: Vec<NodeProto>| {
-        let output = vec![declared(&nodes[nodes.len() - 1].output[0], &["3"])];
+    let branch = |name: &str, nodes: Vec<NodeProto>, results: [&str; 2]| {
+        let output = results.iter().map(|result| declared(result, &["3"])).collect();
         body(name, GraphProto { output, node: nodes, ..GraphProto::default() })
     };
-    let mut choice = node("If", &["c"], &["y"]);
-    choice.attribute = vec![
-        branch("then_branch", vec![node("Neg", &["x"], &["a"]), node("Neg", &["a"], &["b"]), node("Neg", &["b"], &["d"])]),
-        branch("else_branch", vec![node("Add", &["x", "x"], &["e"])]),
-    ];
+    let mut choice = node("If", &["c"], &["y", "z"]);
+    let thrice = vec![node("Neg", &["x"], &["a"]), node("Neg", &["a"], &["b"]), node("Neg", &["b"], &["d"])];
+    let twice = vec![node("Add", &["x", "x"], &["e"]), node("Neg", &["x"], &["f"])];
+    choice.attribute = vec![branch("then_branch", thrice, ["d", "a"]), branch("else_branch", twice, ["e", "f"])];
     let condition = ValueInfoProto { r#type: boolean(), ..declared("c", &[]) };
     model(GraphProto {
         name: Some("branching".into()),
         input: vec![condition, declared("x", &["3"])],
-        output: vec![declared("y", &["3"])],
+        output: vec![declared("y", &["3"]), declared("z", &["3"])],
         node: vec![choice],
         ..GraphProto::default()
     })

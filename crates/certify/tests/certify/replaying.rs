@@ -191,6 +191,8 @@ fn bodies_are_replayed_in_their_place() {
     let replay = replayed(parsed.replay(&input, &output).expect("comparable"));
     assert_eq!(replay.arrival, Ok(()));
     assert_eq!(replay.trust(), Trust::Proved, "{replay:?}");
+    // Once, although both results of the If are compared.
+    assert_eq!((replay.judged.len(), replay.steps), (1, 1), "{replay:?}");
     assert!(replay.judged[0].graph.contains("then-branch"), "{replay:?}");
 
     // The same rewrite at another place, or none, leads elsewhere.

@@ -139,6 +139,29 @@ fn open_sizes_are_guessed_with_a_warning() {
     bench.fails("optimize m.onnx -o f.onnx --shape x:3,17", &["gives 17 where input `x` declares 16"]);
 }
 
+/// Models of signals run at no size that is usual elsewhere.
+#[test]
+fn sizes_are_guessed_where_short_ones_do_not_run() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    let windows = Builder::new().input("x", &["B", "1", "N"]).output("y", &["B", "2", "M"]).weight("w", &[2, 1, 200]);
+    bench.write("windows.onnx", windows.node("Conv", &["x", "w"], &["y"]).ints("strides", &[50]).bytes());
+    let guessed = bench.run("optimize windows.onnx -o f.onnx --untimed");
+    assert_eq!(guessed.code, Some(0), "{guessed:?}");
+    assert!(guessed.err.contains("x:1,1,256"), "{guessed:?}");
+
+    // Below 200 elements, the runtime divides an integer by zero: on some processors, that ends its process.
+    let divided = Builder::new().input("x", &["1", "N"]).output("y", &["1", "N"]).indices("one", &[1]).indices("window", &[200]);
+    let divided = divided.node("Shape", &["x"], &["sizes"]).node("Gather", &["sizes", "one"], &["length"]);
+    let divided = divided.node("Div", &["length", "window"], &["windows"]).node("Div", &["length", "windows"], &["each"]);
+    let divided = divided.node("Cast", &["each"], &["factor"]).int("to", 1).node("Mul", &["x", "factor"], &["y"]);
+    bench.write("divided.onnx", divided.bytes());
+    let guessed = bench.run("optimize divided.onnx -o f.onnx --untimed");
+    assert_eq!(guessed.code, Some(0), "{guessed:?}");
+}
+
 #[test]
 fn progress_is_text_or_json_on_request() {
     if !has_runtime() {

@@ -23,11 +23,8 @@ use crate::optimize::run::Journal;
 use crate::optimize::time_budget::TimeBudget;
 use crate::recording::hashes;
 use crate::refused::Refused;
-use crate::sizes::Sizes;
+use crate::sizes::{PROBED, Sizes};
 
-/// Bytes of a model up to which it is first opened in a process of its own, which may die of it; larger
-/// ones take too much of the time of a run.
-const PROBED: u64 = 32 << 20;
 /// Maximum number of kinds of kept nodes listed in the warning.
 const KINDS_SHOWN: usize = 6;
 
