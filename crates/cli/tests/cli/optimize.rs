@@ -163,6 +163,23 @@ fn sizes_are_guessed_where_short_ones_do_not_run() {
     assert!(guessed.err.contains("x:1,256"), "{guessed:?}");
 }
 
+/// A number of a float type that becomes an index: large ones are out of bounds.
+#[test]
+fn what_the_input_does_not_run_on_is_not_compared() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    let looked_up = Builder::new().input("x", &["1", "64"]).output("y", &["1", "64", "3"]).weight("table", &[16, 3]).weight("shift", &[3]);
+    let looked_up = looked_up.node("Cast", &["x"], &["rows"]).int("to", 7).node("Gather", &["table", "rows"], &["found"]);
+    let looked_up = looked_up.node("Add", &["found", "shift"], &["moved"]).node("Add", &["moved", "shift"], &["y"]);
+    bench.write("m.onnx", looked_up.bytes());
+    let report = bench.json("optimize m.onnx -o f.onnx --untimed --json");
+    assert!(!report["applied"].as_array().expect("a list").is_empty(), "{report}");
+    assert_eq!(report["check"]["fills"], serde_json::json!(["normal", "zeros"]), "{report}");
+    assert!(report["check"]["notes"].to_string().contains("fill `large`: the input model does not run on it"), "{report}");
+}
+
 #[test]
 fn progress_is_text_or_json_on_request() {
     if !has_runtime() {

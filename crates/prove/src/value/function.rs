@@ -1,10 +1,11 @@
 //! Functions of sums, simplified by what is known about them.
 
 use num_traits::{One, Zero};
+use regraft_ir::DType;
 
 use crate::index::Facts;
 use crate::value::algebra::{Trouble, common_factors, product};
-use crate::value::domain::wrapped;
+use crate::value::domain::{fits, wrapped};
 use crate::value::maxima::largest;
 use crate::value::number::Number;
 use crate::value::roots::{even_part, power_of, rational_power, root};
@@ -85,6 +86,9 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
             if let Some(number) = x.known() {
                 let holds = if function == Function::Positive { number.is_positive() } else { number.is_zero() };
                 return Ok(if holds { Sum::one() } else { Sum::default() });
+            }
+            if fits(x, DType::Bool, facts) {
+                return Ok(if function == Function::Positive { x.clone() } else { Sum::one().sub(x) });
             }
             if let Some(indicator) = whole_indicator(&function, x, facts) {
                 return Ok(indicator);

@@ -87,16 +87,50 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
         Fill::ALL.map(|fill| subject.binding.sizes.feeds(fill, subject.job.request.seed).map(|feeds| (fill.name().to_string(), feeds)));
     let mut fills = made_up.into_iter().collect::<Result<Vec<_>, _>>()?;
     fills.extend(subject.binding.data.iter().cloned());
+    let failure = match everywhere(subject, &fills) {
+        (Ok(compared), exact) => return Ok(told(subject, compared, exact)),
+        (Err(failure), _) => failure,
+    };
+    let notes = retain_accepted(subject, &mut fills)?;
+    if notes.is_empty() {
+        return Err(failure);
+    }
+    let (compared, exact) = everywhere(subject, &fills);
+    let mut check = told(subject, compared?, exact);
+    check.notes.extend(notes);
+    Ok(check)
+}
+
+/// Both models on the runtime, and the rewritten one in double precision.
+fn everywhere<'f>(subject: &Subject<'_>, fills: &'f [(String, Feeds)]) -> (Result<Compared<'f>, Failure>, Result<Reference, String>) {
     let (rewritten, sizes, deadline) = (&subject.candidate.artifact.written.proto, &subject.binding.sizes, subject.deadline);
-    let (compared, exact) = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let exact = scope.spawn(|| Reference::of(rewritten, sizes, fills.iter().map(|(_, feeds)| feeds), deadline));
-        let compared = on_runtime(subject, &fills);
+        let compared = on_runtime(subject, fills);
         (compared, joined(exact))
+    })
+}
+
+/// Leaves out what the input model does not run on, and says why: where numbers become indices, for
+/// example, large ones are out of bounds.
+fn retain_accepted(subject: &Subject<'_>, fills: &mut Vec<(String, Feeds)>) -> Result<Vec<String>, Failure> {
+    let options = SessionOptions { threads: subject.threads(), ..SessionOptions::default() };
+    let mut session = subject.job.runtime.open(subject.job.source(), &options)?;
+    let mut notes = Vec::new();
+    fills.retain(|(name, feeds)| {
+        let why = session.run(feeds).err();
+        notes.extend(why.as_ref().map(|why| format!("fill `{name}`: the input model does not run on it: {why}")));
+        why.is_none()
     });
-    let Compared { mut check, names, mut cases } = compared?;
+    Ok(notes)
+}
+
+/// What a comparison shows.
+fn told(subject: &Subject<'_>, compared: Compared<'_>, exact: Result<Reference, String>) -> Check {
+    let Compared { mut check, names, mut cases } = compared;
     // Another interface: nothing was compared.
     if cases.is_empty() {
-        return Ok(check);
+        return check;
     }
     in_double_precision(subject, exact, &mut cases, &names, &mut check);
     check.fills = cases.iter().filter(|case| case.tells).map(|case| case.name.to_string()).collect();
@@ -106,7 +140,7 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
             .notes
             .push("the input model amplifies rounding so much that no comparison tells anything (give real inputs with --data)".into());
     }
-    Ok(check)
+    check
 }
 
 /// Both models on the runtime.
