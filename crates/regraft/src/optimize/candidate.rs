@@ -102,9 +102,14 @@ impl Candidate {
         self.timings.standing(self.wanted())
     }
 
+    /// Whether it was timed end to end.
+    pub fn is_compared(&self) -> bool {
+        self.timed().speedup.pairs > 0
+    }
+
     /// Whether it was timed with several threads and not at one: another one led, or time was up.
     pub fn is_untimed_alone(&self) -> bool {
-        self.timed().speedup.pairs > 0 && self.timings.single.iter().any(|timed| timed.speedup.pairs == 0)
+        self.is_compared() && self.timings.single.iter().any(|timed| timed.speedup.pairs == 0)
     }
 
     /// Why its check forbids writing it, if it does.

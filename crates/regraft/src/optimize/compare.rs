@@ -33,12 +33,20 @@ impl Comparison {
     }
 }
 
-/// Times all candidates, and the input's normal form if that is affordable, against the input.
-pub fn compare(run: &mut Run<'_>, mut candidates: Vec<Candidate>) -> Result<Comparison, Failure> {
-    candidates.extend(cleaned(run, candidates.is_empty())?);
+/// Times candidates, and the input's normal form if that is affordable, against the input; those that
+/// were timed before are not timed again.
+pub fn compare(run: &mut Run<'_>, candidates: Vec<Candidate>, before: Option<Timings>) -> Result<Comparison, Failure> {
+    let (mut candidates, mut new): (Vec<_>, Vec<_>) = candidates.into_iter().partition(Candidate::is_compared);
+    if before.is_none() {
+        new.extend(cleaned(run, new.is_empty())?);
+    }
     let start = Instant::now();
-    run.phase(Phase::Choose, &format!("{} candidates", candidates.len()));
-    let input = time_accepted(run, &mut candidates)?;
+    run.phase(Phase::Choose, &format!("{} candidates", new.len()));
+    let input = match before.filter(|_| new.is_empty()) {
+        Some(input) => input,
+        None => time_accepted(run, &mut new)?,
+    };
+    candidates.extend(new);
     let mut ranking: Vec<usize> = (0..candidates.len()).filter(|at| beats_input(run, &candidates[*at])).collect();
     // By what is sure: of several, the highest median is that of a lucky one.
     ranking.sort_by(|a, b| {

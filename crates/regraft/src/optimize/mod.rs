@@ -91,8 +91,11 @@ pub use verify::{TOLERANCE, TOLERANCE_BILINEAR};
 
 use crate::error::Failure;
 use crate::report::Report;
+use candidate::Candidate;
+use compare::{Comparison, compare};
 use run::Run;
 use time_budget::TimeBudget;
+use tune::Tuner;
 
 /// Optimizes a model file, writes the result, and reports.
 ///
@@ -114,13 +117,11 @@ fn optimize_on(
     let (job, journal) = load::load(request, runtime, &mut clock, observer)?;
     clock.loaded(job.threads);
     let mut run = Run::new(&job, clock, journal, observer)?;
-    let candidates = tune::tune(&mut run)?;
-    let mut comparison = compare::compare(&mut run, candidates)?;
+    let mut comparison = compared(&mut run)?;
     if run.recalled && !comparison.has_winner() && !run.is_interrupted() {
         drop(comparison);
         run.doubt_record();
-        let candidates = tune::tune(&mut run)?;
-        comparison = compare::compare(&mut run, candidates)?;
+        comparison = compared(&mut run)?;
     }
     starting::start_leader(&mut run, &mut comparison);
     let decision = validate::validate(&mut run, comparison)?;
@@ -128,4 +129,24 @@ fn optimize_on(
     let headroom = headroom::headroom(&mut run, &decision);
     let output = write::write(&mut run, &decision)?;
     Ok(report::report(run, decision, output, startups, headroom))
+}
+
+/// Finds candidates and compares them with the input; again, with what that showed, while time is left.
+fn compared(run: &mut Run<'_>) -> Result<Comparison, Failure> {
+    let mut tuner = Tuner::new(run);
+    let candidates = tuner.candidates()?;
+    let mut comparison = compare(tuner.run, candidates, None)?;
+    let number = |candidates: &[Candidate]| candidates.iter().filter(|candidate| candidate.is_compared()).count();
+    while tuner.run.may_go_on() {
+        let Comparison { input, candidates, .. } = comparison;
+        let before = number(&candidates);
+        let candidates = tuner.more(candidates)?;
+        comparison = compare(tuner.run, candidates, Some(input))?;
+        if number(&comparison.candidates) == before {
+            break;
+        }
+    }
+    let is_over = tuner.is_over();
+    run.journal.complete &= is_over;
+    Ok(comparison)
 }

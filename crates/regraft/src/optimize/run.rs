@@ -7,7 +7,7 @@ use regraft_ir::Graph;
 use regraft_onnx::Written;
 use regraft_rules::Library;
 use regraft_runtime::Startup;
-use regraft_search::{MatchCache, Matcher, Strategy};
+use regraft_search::{MatchCache, Strategy};
 
 use crate::error::Failure;
 use crate::optimize::candidate::{Candidate, Timings};
@@ -111,20 +111,26 @@ impl<'a> Run<'a> {
         let (prices, timed, observer) = (self.evaluator.prices(), self.evaluator.is_timed(), &*self.observer);
         let mut budget = || (timed && Instant::now() >= until) || observer.interrupted();
         let (writable, bindings) = (self.job.writable(), prices.bindings());
-        let mut matcher = Matcher::knowing(std::mem::take(&mut self.matches), library, &writable);
-        let found = if self.surcharge > 0.0 {
-            let surcharged = Surcharged { prices: prices.model(), bindings, rate: self.surcharge };
-            let mut found = propose(start, &surcharged, &mut matcher, search, &mut budget);
+        let surcharge = self.surcharge;
+        let found = self.matches.with(library, &writable, |matcher| {
+            if surcharge <= 0.0 {
+                return propose(start, prices.model(), matcher, search, &mut budget);
+            }
+            let surcharged = Surcharged { prices: prices.model(), bindings, rate: surcharge };
+            let mut found = propose(start, &surcharged, matcher, search, &mut budget);
             // At their own prices again.
             let priced = |proposal: &Proposal| retrace(&proposal.places(), start, prices.model(), library, &writable);
             found.best = found.best.iter().filter_map(priced).collect();
             found
-        } else {
-            propose(start, prices.model(), &mut matcher, search, &mut budget)
-        };
-        self.matches = matcher.into_cache();
+        });
         self.journal.visited += found.visited;
         found
+    }
+
+    /// Whether there is time to go on tuning after a comparison, and a point in it.
+    pub fn may_go_on(&mut self) -> bool {
+        let learns = self.evaluator.learns() && !self.evaluator.prices().is_recorded();
+        learns && !self.recalled && self.job.refusal.is_none() && !self.is_interrupted() && self.clock.begin_lap()
     }
 
     /// What an earlier run found was not confirmed: there may be something else to find.

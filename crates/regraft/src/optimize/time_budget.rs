@@ -12,7 +12,7 @@ const COMPARING_CLEAR: f64 = 0.15;
 /// Share of the budget after which a result of an earlier run that is not confirmed is doubted.
 const CONFIRMING: f64 = 0.35;
 /// Least share of the budget that is kept for checking and writing.
-const RESERVE: f64 = 0.12;
+const RESERVE: f64 = 0.07;
 /// Share of the budget that one search may take.
 const SLICE: f64 = 0.08;
 /// Within less than this, a trial tells more than an exact search under prices that are guesses: in 20 s,
@@ -122,6 +122,8 @@ pub struct TimeBudget {
     barren: usize,
     /// The largest model that was tried out: its nodes, and how long it took.
     largest: (usize, Duration),
+    /// When tuning ends that goes on after a comparison.
+    lap: Option<Instant>,
 }
 
 impl TimeBudget {
@@ -142,6 +144,7 @@ impl TimeBudget {
             best: 1.0,
             barren: 0,
             largest,
+            lap: None,
         }
     }
 
@@ -174,8 +177,21 @@ impl TimeBudget {
         self.start + self.budget.mul_f64(part)
     }
 
+    /// Begins to tune anew after a comparison: until the middle of what is left, or earlier if the next
+    /// comparison needs more than half. False if there is no time even for that.
+    pub fn begin_lap(&mut self) -> bool {
+        let now = Instant::now();
+        let left = self.comparing_ends().saturating_duration_since(now);
+        let comparing = self.comparing(self.profiling);
+        self.lap = Some(now + left.saturating_sub(comparing.max(left / 2)));
+        left >= comparing
+    }
+
     /// When tuning ends.
     pub fn tuning_ends(&self) -> Instant {
+        if let Some(lap) = self.lap {
+            return lap;
+        }
         let spared = self.comparing_ends().checked_sub(self.telling());
         self.at(TUNING).max(spared.unwrap_or(self.start))
     }
@@ -473,7 +489,7 @@ mod tests {
     fn what_follows_a_comparison_fits_into_the_budget() {
         let (start, budget) = (Instant::now(), Duration::from_secs(40));
         let mut clock = TimeBudget::new(start, budget);
-        assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(4));
+        assert!(start + budget - clock.comparing_ends() >= budget.mul_f64(RESERVE));
         clock.profiled(Duration::from_secs(6), Runs::default());
         (clock.reading, clock.loading) = (Duration::from_secs(1), Duration::from_secs(2));
         assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(11));

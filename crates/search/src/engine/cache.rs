@@ -1,10 +1,11 @@
 //! `MatchCache`: what a matcher learned, for the next one.
 
 use regraft_ir::OpKind;
-use regraft_rules::Library;
+use regraft_rules::{Library, Writable};
 use rustc_hash::FxHashMap;
 
 use super::automaton::Automaton;
+use super::matcher::Matcher;
 
 /// What a matcher learned of its rules: where surroundings are alike, they are not matched again.
 ///
@@ -24,6 +25,14 @@ pub struct MatchCache {
 }
 
 impl MatchCache {
+    /// Does something with a matcher of these rules that knows this, and keeps what it learned.
+    pub fn with<'a, T>(&mut self, library: &'a Library, writable: &'a dyn Writable, work: impl FnOnce(&mut Matcher<'a>) -> T) -> T {
+        let mut matcher = Matcher::knowing(std::mem::take(self), library, writable);
+        let done = work(&mut matcher);
+        *self = matcher.into_cache();
+        done
+    }
+
     /// The same if it is about these rules; else an empty one.
     pub(super) fn about(self, library: &Library) -> MatchCache {
         if self.library.is_some_and(|known| known == library.fingerprint()) { self } else { MatchCache::default() }

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use regraft_cost::{CostModel, Operators, Pricing, Roofline};
 use regraft_rules::Library;
-use regraft_search::{Engine, Matcher, Spread};
+use regraft_search::{Engine, Spread};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use propose::{Proposal, Proposals, everywhere, explored, place, propose, scramble, spread};
@@ -53,23 +53,15 @@ const WORTHWHILE: f64 = 0.002;
 /// Part of the arithmetic of a model that fewer operators may add.
 const ADDED: f64 = 0.01;
 
-/// Finds candidates: the most promising first, as many as can be compared in the remaining time.
-pub fn tune(run: &mut Run<'_>) -> Result<Vec<Candidate>, Failure> {
-    let mut candidates = Tuner::new(run).tuned()?;
-    let job = run.job;
-    if !job.memory.is_tight() {
-        let open = not_shown(&job.input.model, &job.input.graph, job.sizes(), &job.rules.library, &job.writable());
-        run.journal.not_done.extend(open);
-        candidates.extend(bodies::with_bodies(run, candidates.first())?);
-    }
-    regraft_onnx::release_weights();
-    Ok(candidates)
-}
-
 /// Alternates searches and measurements.
-struct Tuner<'r, 'a> {
-    run: &'r mut Run<'a>,
+pub struct Tuner<'r, 'a> {
+    /// The run that it is part of.
+    pub run: &'r mut Run<'a>,
     candidates: Vec<Candidate>,
+    /// The number of the next round.
+    round: usize,
+    /// Whether nothing is left to try.
+    over: bool,
     /// Where searches start: the input, or a model that the runtime loads where it refuses the
     /// input.
     start: Start,
@@ -91,15 +83,53 @@ struct Tuner<'r, 'a> {
 }
 
 impl<'r, 'a> Tuner<'r, 'a> {
-    fn new(run: &'r mut Run<'a>) -> Tuner<'r, 'a> {
+    /// Nothing is known yet.
+    pub fn new(run: &'r mut Run<'a>) -> Tuner<'r, 'a> {
         let start = Start { graph: run.job.input.graph.clone(), rewrites: Vec::new() };
         let library = run.job.rules.library.clone();
-        let (tried, refused, exceeding, explored, turns) = Default::default();
-        Tuner { run, candidates: Vec::new(), start, library, tried, refused, exceeding, explored, heavy: None, turns }
+        let (candidates, round, tried, refused, exceeding, explored, turns) = Default::default();
+        Tuner { run, candidates, round, over: true, start, library, tried, refused, exceeding, explored, heavy: None, turns }
+    }
+
+    /// Finds candidates: the most promising first, as many as can be compared in the remaining time.
+    pub fn candidates(&mut self) -> Result<Vec<Candidate>, Failure> {
+        let mut candidates = self.tuned()?;
+        let job = self.run.job;
+        if !job.memory.is_tight() {
+            let open = not_shown(&job.input.model, &job.input.graph, job.sizes(), &job.rules.library, &job.writable());
+            self.run.journal.not_done.extend(open);
+            candidates.extend(bodies::with_bodies(self.run, candidates.first())?);
+        }
+        regraft_onnx::release_weights();
+        Ok(candidates)
+    }
+
+    /// Goes on after a comparison, which left time: with what it showed, finds further candidates that may
+    /// be faster than those compared.
+    pub fn more(&mut self, compared: Vec<Candidate>) -> Result<Vec<Candidate>, Failure> {
+        let known = |mut candidate: Candidate| {
+            let speedup = candidate.timed().speedup;
+            // More runs are better evidence than those of a trial.
+            candidate.profiled = if speedup.pairs > 0 { Some(1.0 / speedup.median) } else { candidate.profiled };
+            candidate
+        };
+        self.candidates.extend(compared.into_iter().map(known));
+        if !self.over {
+            self.over = self.rounds(self.round.max(EXPLOITS), None)? && self.prune()?;
+            self.run.record.settled = self.over;
+        }
+        let found = self.finish()?;
+        regraft_onnx::release_weights();
+        Ok(found)
+    }
+
+    /// Whether nothing is left to try.
+    pub fn is_over(&self) -> bool {
+        self.over
     }
 
     /// Candidates, the fastest under the profile first.
-    fn tuned(mut self) -> Result<Vec<Candidate>, Failure> {
+    fn tuned(&mut self) -> Result<Vec<Candidate>, Failure> {
         let known = self.run.record.proposals(self.run.job, self.run.evaluator.prices());
         let timed = self.run.evaluator.is_timed();
         let is_refused = self.run.job.refusal.is_some();
@@ -127,9 +157,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
             }
         }
         if !done {
-            let settled = self.searched()?;
-            self.run.journal.complete &= settled;
-            self.run.record.settled = settled;
+            self.over = self.searched()?;
+            self.run.record.settled = self.over;
             self.run.record.budget = self.run.job.request.budget.as_secs_f64();
         }
         self.finish()
@@ -163,34 +192,43 @@ impl<'r, 'a> Tuner<'r, 'a> {
         self.run.evaluator.prices().is_measured() && self.run.record.is_settled_for(self.run.job)
     }
 
-    /// Saves the prices, and the candidates worth comparing.
-    fn finish(self) -> Result<Vec<Candidate>, Failure> {
-        let Tuner { run, mut candidates, .. } = self;
+    /// Saves the prices, and returns the candidates worth comparing, with those compared before.
+    fn finish(&mut self) -> Result<Vec<Candidate>, Failure> {
+        let candidates = std::mem::take(&mut self.candidates);
+        let run = &mut *self.run;
         let prices = run.evaluator.prices_mut();
         prices.set_pricing(Pricing::Optimistic);
         prices.save()?;
         prices.release();
+        let (mut compared, mut candidates): (Vec<_>, Vec<_>) = candidates.into_iter().partition(Candidate::is_compared);
         for candidate in &mut candidates {
             candidate.predicted = prices.total(&candidate.graph);
         }
         let input = prices.total(&run.job.input.graph).max(1) as f64;
         let relative = |c: &Candidate| c.profiled.unwrap_or(c.predicted as f64 / input);
         candidates.sort_by(|a, b| relative(a).total_cmp(&relative(b)));
+        // What was slower in a trial than one that is faster than the input need not be compared.
+        let winners = compared.iter().filter(|candidate| run.evaluator.wins(candidate)).map(relative);
+        let goal = winners.min_by(f64::total_cmp).map_or(HOPELESS, |ratio| ratio * (1.0 - WORTHWHILE));
         let most = if run.evaluator.is_timed() { run.clock.finalists() } else { FINALISTS };
-        let mut finalists = Vec::new();
+        let mut finalists = 0;
         for mut candidate in candidates {
-            if let Some(ratio) = candidate.profiled.filter(|ratio| *ratio > HOPELESS && run.job.refusal.is_none()) {
+            let ratio = candidate.profiled.filter(|_| run.job.refusal.is_none()).unwrap_or(0.0);
+            if ratio > HOPELESS {
                 let faster = 1.0 / ratio;
                 let because = match run.evaluator.prices().is_recorded() {
                     true => format!("it is predicted to run {faster:.2} times as fast as the input"),
                     false => format!("it ran {faster:.2} times as fast as the input when it was tried out"),
                 };
                 run.journal.not_done.push(NotDone { what: candidate.name, at: "trial".into(), because });
-            } else if finalists.len() < most && admits(run, &mut candidate) {
-                finalists.push(candidate);
+            } else if finalists < most && ratio <= goal && admits(run, &mut candidate) {
+                finalists += 1;
+                compared.push(candidate);
+            } else {
+                self.candidates.push(candidate);
             }
         }
-        Ok(finalists)
+        Ok(compared)
     }
 
     fn profile_input(&mut self) -> Result<(), Failure> {
@@ -252,10 +290,9 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let (job, observer, until) = (self.run.job, &*self.run.observer, self.run.clock.search_ends());
         let mut budget = || Instant::now() >= until || observer.interrupted();
         let (start, prices, writable) = (&self.start, self.run.evaluator.prices(), job.writable());
-        let mut matcher = Matcher::knowing(std::mem::take(&mut self.run.matches), &self.library, &writable);
-        let found = spread(how, &start.graph, prices.model(), &mut matcher, &mut budget).map(|p| start.extend(p));
-        self.run.matches = matcher.into_cache();
-        let found = found?;
+        let found =
+            self.run.matches.with(&self.library, &writable, |matcher| spread(how, &start.graph, prices.model(), matcher, &mut budget));
+        let found = start.extend(found?);
         (prices.guessed(&found.graph) > WORTHWHILE).then_some(found)
     }
 
@@ -265,6 +302,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         self.run.clock.renew_patience();
         let mut barren = 0;
         for round in first..ROUNDS {
+            self.round = round;
             if self.is_out_of_time(until) {
                 return Ok(false);
             }
@@ -375,15 +413,14 @@ impl<'r, 'a> Tuner<'r, 'a> {
             return None;
         }
         let (start, prices, writable) = (&from.graph, evaluator.prices().model(), job.writable());
-        let mut matcher = Matcher::knowing(std::mem::take(matches), library, &writable);
-        // All of them together first: if each pays, one trial is enough.
-        let found = if explored.insert(String::new()) {
-            everywhere(start, prices, &mut matcher, &|r| r.explore)
-        } else {
-            let mut rules = library.rules().iter().filter(|r| r.explore && explored.insert(r.name.to_string()));
-            rules.find_map(|rule| propose::explored(start, prices, &mut matcher, rule))
-        };
-        *matches = matcher.into_cache();
+        let found = matches.with(library, &writable, |matcher| {
+            // All of them together first: if each pays, one trial is enough.
+            if explored.insert(String::new()) {
+                return everywhere(start, prices, matcher, &|rule| rule.explore);
+            }
+            let mut rules = library.rules().iter().filter(|rule| rule.explore && explored.insert(rule.name.to_string()));
+            rules.find_map(|rule| propose::explored(start, prices, matcher, rule))
+        });
         found.map(|p| from.extend(p))
     }
 
