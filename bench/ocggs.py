@@ -221,10 +221,10 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         plain = models.unpacked(options.prices, scratch)
         for part in options.only or PARTS:
-            for setting in settings(part):
-                if setting not in seen:
-                    seen.add(setting)
-                    known.append(compare(*setting, plain, options.budget))
+            for network, search, steps in settings(part):
+                if (network, search, steps) not in seen:
+                    seen.add((network, search, steps))
+                    known.append(compare(network, search, steps, plain, options.budget))
                     options.json.parent.mkdir(parents=True, exist_ok=True)
                     options.json.write_text(json.dumps(results, indent=1) + "\n")
     if options.json == RESULTS:

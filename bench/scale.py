@@ -44,8 +44,8 @@ def network(blocks):
         nodes.append(helper.make_node("Relu", [f"b{block}_sum"], [f"b{block}"]))
         x = f"b{block}"
     sizes = [1, CHANNELS, SIZE, SIZE]
-    ends = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes)] for name in ("x", x)]
-    graph = helper.make_graph(nodes, f"resnet_{blocks}", *ends, weights)
+    begin, end = ([helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes)] for name in ("x", x))
+    graph = helper.make_graph(nodes, f"resnet_{blocks}", begin, end, weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 

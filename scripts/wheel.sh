@@ -32,6 +32,7 @@ pip_of=.venv/bin/python
 "$pip_of" -m pip --python "$fresh/bin/python" install --disable-pip-version-check --no-input --quiet --no-deps --no-index "$wheel"
 
 .venv/bin/python -m mypy --python-executable "$fresh/bin/python"
+(cd bench && ../.venv/bin/python -m mypy --config-file mypy.ini .)
 (cd python/tests && "../../$fresh/bin/python" -m unittest --buffer)
 
 # The smallest real network: the command, then the package.

@@ -444,6 +444,21 @@ mod tests {
     }
 
     #[test]
+    fn what_a_comparison_leaves_is_divided_again() {
+        let mut clock = TimeBudget::new(Instant::now(), Duration::from_secs(40));
+        clock.profiled(Duration::from_secs(1), Runs { one: Duration::from_millis(50), all: Duration::from_millis(500) });
+        let all = clock.comparing_ends();
+        assert!(clock.tuning_ends() + clock.budget.mul_f64(COMPARING) <= all);
+        assert!(clock.begin_lap());
+        let lap = clock.tuning_ends();
+        assert!(lap > Instant::now() && all - lap > Duration::from_secs(10) && lap - clock.start > Duration::from_secs(10));
+        assert_eq!(clock.comparing_ends(), all);
+        // Half a second is left: less than a comparison takes.
+        clock.start -= Duration::from_millis(36_500);
+        assert!(!clock.begin_lap() && !clock.affords_trial());
+    }
+
+    #[test]
     fn models_of_very_many_nodes_are_not_tried_out() {
         let mut budget = TimeBudget::new(Instant::now(), Duration::from_secs(60));
         assert!(budget.affords_opening(MANY) && budget.affords_opening(MANY * 3 / 2) && !budget.affords_opening(4 * MANY));
