@@ -15,10 +15,10 @@ const CONFIRMING: f64 = 0.35;
 const RESERVE: f64 = 0.07;
 /// Share of the budget that one search may take.
 const SLICE: f64 = 0.08;
-/// Within less than this, a trial tells more than an exact search under prices that are guesses: in 20 s,
-/// ResNet-50 gains 1.03 to 1.06 without one (four runs) and nothing with it (three); in 45 s, Inception-v3
-/// gains 1.03 to 1.07 without (five) and 1.04 to 1.09 with (five).
-const SHORT: Duration = Duration::from_secs(30);
+/// If fewer trials than this take the whole budget, one tells more than an exact search under prices that
+/// are guesses: in 20 s (13 trials), ResNet-50 gains 1.03 to 1.06 without one (four runs) and nothing with
+/// it (three); in 45 s (26 trials), Inception-v3 gains 1.03 to 1.07 without (five) and 1.04 to 1.09 with (five).
+const MANY_TRIALS: u32 = 24;
 /// Share of the time for tuning, less that of a search and a trial, that goes to a part of the model.
 const STUDYING: f64 = 2.0 / 3.0;
 /// Models of more nodes may take long to open, and how long a trial of one of so many takes if nothing
@@ -168,9 +168,9 @@ impl TimeBudget {
         self.start + self.budget
     }
 
-    /// Whether there is little time.
+    /// Whether there is time for few trials.
     pub fn is_short(&self) -> bool {
-        self.budget < SHORT
+        self.budget < self.trial() * MANY_TRIALS
     }
 
     fn at(&self, part: f64) -> Instant {

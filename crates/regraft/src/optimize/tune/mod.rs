@@ -404,22 +404,23 @@ impl<'r, 'a> Tuner<'r, 'a> {
         measured.filter(|(_, ratio)| *ratio < 1.0).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
-    /// Applies one exploratory rule wherever it matches, or would once prepared. Its prices are then
-    /// known, and later rounds combine it with others.
+    /// Applies one exploratory rule wherever it matches, or would once prepared, if that tells prices that
+    /// are not known. Later rounds combine it with others.
     fn explore(&mut self) -> Option<Proposal> {
         let Tuner { run, start: from, library, explored, .. } = self;
         let Run { job, evaluator, matches, .. } = &mut **run;
         if !evaluator.learns() {
             return None;
         }
-        let (start, prices, writable) = (&from.graph, evaluator.prices().model(), job.writable());
+        let (start, prices, writable) = (&from.graph, evaluator.prices(), job.writable());
+        let tells = |proposal: &Proposal| prices.guessed(&proposal.graph) > WORTHWHILE;
         let found = matches.with(library, &writable, |matcher| {
             // All of them together first: if each pays, one trial is enough.
-            if explored.insert(String::new()) {
-                return everywhere(start, prices, matcher, &|rule| rule.explore);
-            }
-            let mut rules = library.rules().iter().filter(|rule| rule.explore && explored.insert(rule.name.to_string()));
-            rules.find_map(|rule| propose::explored(start, prices, matcher, rule))
+            let together = explored.insert(String::new()).then(|| everywhere(start, prices.model(), matcher, &|rule| rule.explore));
+            together.flatten().filter(tells).or_else(|| {
+                let mut rules = library.rules().iter().filter(|rule| rule.explore && explored.insert(rule.name.to_string()));
+                rules.find_map(|rule| propose::explored(start, prices.model(), matcher, rule).filter(tells))
+            })
         });
         found.map(|p| from.extend(p))
     }
