@@ -7,7 +7,7 @@ use regraft_ir::{Class, Const, Graph, NodeId, Op, Patch, PatchValue, TensorType,
 
 use crate::step::show;
 
-/// Real constants with more elements are free inputs of every region.
+/// Real constants with more elements are free inputs of every region, unless all are alike.
 const CONTENT: usize = 1 << 12;
 
 /// Maximum number of nodes in a region.
@@ -33,7 +33,7 @@ pub type Claim = [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The replaced nodes, existing nodes that the new ones read, and what lies between these and the
-    /// operands of the replaced ones. Real constants with several elements are left out.
+    /// operands of the replaced ones. Real constants of different elements are left out.
     Matched,
     /// Also these constants, unless they are large.
     Weights,
@@ -146,7 +146,7 @@ impl Cutter<'_> {
         let (mut shared, mut shown) = (Graph::default(), self.inside.len());
         let mut values: BTreeMap<ValueId, ValueId> = BTreeMap::new();
         for leaf in leaves {
-            let content = |c: &&Const| c.elements() == 1 || c.dtype().class() != Class::Real || (self.weights && c.elements() <= CONTENT);
+            let content = |c: &&Const| c.splat().is_some() || c.dtype().class() != Class::Real || (self.weights && c.elements() <= CONTENT);
             let value = match self.graph.constant(leaf).filter(content) {
                 Some(constant) => {
                     shown += 1;

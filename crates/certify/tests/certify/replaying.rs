@@ -262,6 +262,21 @@ fn replaced_nodes_must_exist() {
     assert_eq!(step.patch(&graph), Err("there is no node n7".into()));
 }
 
+/// Weights are left out of what is proved, but not a number that fills a tensor.
+#[test]
+fn a_number_that_fills_a_large_tensor_is_one() {
+    let trust = |zero: &str| {
+        let text = format!("graph (x: f32[40,40,40]) {{ const zero: f32[40,40,40]{zero} y = Add(x, zero) z = Relu(y) output z }}");
+        let mut graph = text::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+        let steps = vec![step(&graph, "neutral-add", &["y"], &[("y", "x")], "")];
+        let trail = Trail { place: GraphPath::default(), label: String::new(), start: canonical_key(&graph), steps };
+        let mut replayer = Replayer::default();
+        replayer.follow(&mut graph, &trail).unwrap_or_else(|stop| panic!("{stop:?}"));
+        replayer.judged[0].trust
+    };
+    assert_eq!((trust(" = 0"), trust(" = 1"), trust("")), (Trust::Proved, Trust::Unproved, Trust::Unproved));
+}
+
 /// Verdicts on doublings by one rule, right and wrong ones, each at another size.
 fn doublings(right: &[bool]) -> Vec<Trust> {
     let places = || 1..=right.len();
