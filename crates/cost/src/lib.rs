@@ -24,6 +24,7 @@
 
 pub mod attribute;
 pub mod carried;
+mod collateral;
 pub mod fingerprint;
 pub mod headroom;
 pub mod layout;

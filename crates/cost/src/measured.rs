@@ -4,6 +4,7 @@ use regraft_ir::{Bindings, Graph, NodeId};
 use regraft_runtime::Profile;
 
 use crate::attribute::{Attribution, Charge};
+use crate::collateral::Usual;
 use crate::fingerprint::fingerprint;
 use crate::model::{CostModel, Ns};
 use crate::names::NameTable;
@@ -220,7 +221,7 @@ impl Measured {
     /// Times are corrected for drift: nodes of the input model that are already known must cost
     /// what they cost before. Profiles without an optimized graph are skipped (`None`).
     pub fn observe(&mut self, sitting: &[Observation<'_>]) -> Vec<Option<Learned>> {
-        let (mut drift, mut first) = (1.0, None);
+        let (mut drift, mut first, mut usual) = (1.0, None, Usual::default());
         let mut learned = Vec::with_capacity(sitting.len());
         for (at, one) in sitting.iter().enumerate() {
             let Some(attribution) = Attribution::of(one.graph, &self.bindings, one.names, one.profile) else {
@@ -237,6 +238,11 @@ impl Measured {
                 drift = self.drift(one.graph, &times);
             }
             times.iter_mut().for_each(|ns| *ns *= drift);
+            if at == 0 {
+                usual = Usual::of(one.graph, &self.bindings, &times);
+            } else {
+                usual.charge(one.graph, &self.bindings, &mut times);
+            }
             self.table.record(one.graph, &self.bindings, &times);
             let total = attribution.total();
             let overhead = fit.overhead * drift;
