@@ -14,10 +14,12 @@ use regraft_ir::{Bindings, Graph, NodeId, NodeSet};
 use crate::signature::Signature;
 use crate::table::is_priced;
 
-/// A time is unusual if it is beyond this many times the longest of the input, or of the shortest below it,
-/// and by this many nanoseconds.
-const UNUSUAL: f64 = 1.25;
+/// An operator is a kernel of its own now if it takes so many times as long as any of its signature in the
+/// input, and so many nanoseconds more. Less is left to prices: caches are others in every model.
+const OWN: f64 = 4.0;
 const NOTABLE: f64 = 1_000.0;
+/// Near such an operator, one that takes less than this part of what it took no longer computes others.
+const RELIEVED: f64 = 0.8;
 /// How far away the cause may be, in operators.
 const FAR: usize = 6;
 
@@ -37,17 +39,14 @@ impl Usual {
         Usual(usual)
     }
 
-    /// How much longer than usual an operator takes, or less if it is negative; 0 if it is new.
-    fn excess(&self, signature: &Signature, ns: f64) -> f64 {
-        let Some((low, high)) = self.0.get(signature) else { return 0.0 };
-        let excess = if ns > high * UNUSUAL {
-            ns - high
-        } else if ns * UNUSUAL < *low {
-            ns - low
-        } else {
-            0.0
-        };
-        if excess.abs() > NOTABLE { excess } else { 0.0 }
+    /// How much longer than usual an operator takes that is a kernel of its own now; 0 if it is none.
+    fn more(&self, signature: &Signature, ns: f64) -> f64 {
+        self.0.get(signature).filter(|(_, high)| ns > high * OWN + NOTABLE).map_or(0.0, |(_, high)| ns - high)
+    }
+
+    /// How much less than usual an operator takes, as a negative number; 0 if it does not.
+    fn less(&self, signature: &Signature, ns: f64) -> f64 {
+        self.0.get(signature).filter(|(low, _)| ns < low * RELIEVED).map_or(0.0, |(low, _)| ns - low)
     }
 
     /// Moves what operators take beyond the usual to the nearest new ones, if any are near; the sum stays.
@@ -55,8 +54,13 @@ impl Usual {
         let priced: Vec<NodeId> = graph.ids().filter(|id| is_priced(graph, *id)).collect();
         let signatures: Vec<Signature> = priced.iter().map(|id| Signature::of(graph, bindings, *id)).collect();
         let new = NodeSet::of(graph, priced.iter().zip(&signatures).filter(|(_, s)| !self.0.contains_key(s)).map(|(id, _)| *id));
-        let excesses = priced.iter().zip(&signatures).map(|(id, s)| (*id, self.excess(s, times[id.0 as usize])));
-        let (more, less): (Vec<_>, Vec<_>) = excesses.filter(|(_, excess)| *excess != 0.0).partition(|(_, excess)| *excess > 0.0);
+        let of = |excess: &dyn Fn(&Signature, f64) -> f64| -> Vec<(NodeId, f64)> {
+            let all = priced.iter().zip(&signatures).map(|(id, signature)| (*id, excess(signature, times[id.0 as usize])));
+            all.filter(|(_, excess)| *excess != 0.0).collect()
+        };
+        let (more, mut less) = (of(&|s, ns| self.more(s, ns)), of(&|s, ns| self.less(s, ns)));
+        let own = NodeSet::of(graph, more.iter().map(|(id, _)| *id));
+        less.retain(|(id, _)| !nearest(graph, *id, &own).is_empty());
         for (id, excess) in more.into_iter().chain(less) {
             let causes = nearest(graph, id, &new);
             let share = excess / causes.len().max(1) as f64;

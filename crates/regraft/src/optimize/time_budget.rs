@@ -12,7 +12,7 @@ const COMPARING_CLEAR: f64 = 0.15;
 /// Share of the budget after which a result of an earlier run that is not confirmed is doubted.
 const CONFIRMING: f64 = 0.35;
 /// Least share of the budget that is kept for checking and writing.
-const RESERVE: f64 = 0.07;
+const RESERVE: f64 = 0.1;
 /// Share of the budget that one search may take.
 const SLICE: f64 = 0.08;
 /// If fewer trials than this take the whole budget, one tells more than an exact search under prices that
