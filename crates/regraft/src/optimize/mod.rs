@@ -146,7 +146,6 @@ fn compared(run: &mut Run<'_>) -> Result<Comparison, Failure> {
             break;
         }
     }
-    let is_over = tuner.is_over();
-    run.journal.complete &= is_over;
+    run.journal.complete &= tuner.end();
     Ok(comparison)
 }

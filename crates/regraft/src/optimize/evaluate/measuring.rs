@@ -71,6 +71,10 @@ impl Evaluator for Measuring<'_> {
     }
 
     fn profile(&mut self, candidate: &mut Candidate, go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {
+        if let Some(graph) = self.prices.closed() {
+            let artifact = self.artifact(self.job.write(graph)?)?;
+            self.prices.reopen(&self.profiler(), &artifact)?;
+        }
         // Known prices do not replace a measurement: they may be wrong, and their sum more so.
         if !self.prices.has_input() {
             return Ok(false);

@@ -425,9 +425,30 @@ impl Prices {
         Ok(())
     }
 
-    /// Closes the input's session to free its memory. What was profiled stays known.
-    pub fn release(&mut self) {
+    /// Closes the input's session to free its memory.
+    pub fn close(&mut self) {
         self.input = None;
+    }
+
+    /// The input, if it was profiled and its session was closed since.
+    pub fn closed(&self) -> Option<&Graph> {
+        let input = self.first().lab()?.input.as_ref()?;
+        self.input.is_none().then_some(&input.graph)
+    }
+
+    /// Opens a session of the input again.
+    pub fn reopen(&mut self, profiler: &Profiler<'_>, artifact: &Artifact) -> Result<(), Failure> {
+        let (Some(model), Some(feeds)) = (artifact.source(), profiler.feeds.first()) else { return Ok(()) };
+        let options = SessionOptions { threads: profiler.threads, ..SessionOptions::default() };
+        let mut session = profiler.runtime.open(model, &options)?;
+        session.bind(feeds)?;
+        self.input = Some(session);
+        Ok(())
+    }
+
+    /// Nothing more is profiled. What was stays known.
+    pub fn release(&mut self) {
+        self.close();
         for lab in self.sites.labs() {
             let input = lab.input.take();
             let seen = |Input { graph, names, profile, run_ns }| Seen { graph, names, profile, run_ns: (run_ns, run_ns) };

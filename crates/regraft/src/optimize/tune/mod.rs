@@ -123,8 +123,9 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(found)
     }
 
-    /// Whether nothing is left to try.
-    pub fn is_over(&self) -> bool {
+    /// Ends tuning. Whether nothing was left to try.
+    pub fn end(self) -> bool {
+        self.run.evaluator.prices_mut().release();
         self.over
     }
 
@@ -199,7 +200,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let prices = run.evaluator.prices_mut();
         prices.set_pricing(Pricing::Optimistic);
         prices.save()?;
-        prices.release();
+        prices.close();
         let (mut compared, mut candidates): (Vec<_>, Vec<_>) = candidates.into_iter().partition(Candidate::is_compared);
         for candidate in &mut candidates {
             candidate.predicted = prices.total(&candidate.graph);
