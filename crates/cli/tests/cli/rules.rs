@@ -200,6 +200,8 @@ fn mistakes_are_told() {
     bench.fails("rules list --rules my.rules --rules twice.rules", &["twice.rules:2", "already defined in my.rules:2"]);
     bench.write("typo.rules", "(rule a (relu ?x) => (relu ?x) (numeric exactly))");
     bench.fails("rules list --rules typo.rules", &["typo.rules:1:", "no numeric class `exactly`", "one of: exact"]);
+    bench.write("twice.rules", "(rule twice (relu (relu ?x)) => (relu ?x) (numeric exact) (instance (?x 2)) (instance (?x 3)))");
+    bench.fails("rules list --rules twice.rules", &["twice.rules:1:", "rule `twice` has two clauses `instance`"]);
 }
 
 /// A rule that is true, one that needs a guard, one that is false, and the first again.

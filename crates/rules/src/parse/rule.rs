@@ -9,6 +9,9 @@ use crate::error::RuleError;
 use crate::rule::{Instance, Numeric, Pattern, Rule};
 use crate::sexp::Sexp;
 
+/// Clauses of which a second one would replace the first.
+const ONCE: [&str; 6] = ["numeric", "doc", "runtime", "shared", "explore", "instance"];
+
 impl Parser<'_> {
     /// Parses a rule.
     pub(super) fn rule(mut self, form: &Sexp) -> Result<Rule, RuleError> {
@@ -91,8 +94,15 @@ impl Parser<'_> {
         for t in targets {
             rule.target.push(self.target(t)?);
         }
+        let mut met = Vec::new();
         for clause in &items[5..] {
             let args = clause.list().unwrap_or_default().get(1..).unwrap_or_default();
+            if let Some(word) = clause.head().filter(|word| ONCE.contains(word)) {
+                if met.contains(&word) {
+                    return self.fail(clause.position(), format!("rule `{name}` has two clauses `{word}`"), "leave one of them out");
+                }
+                met.push(word);
+            }
             match clause.head() {
                 Some("let" | "where") => {}
                 Some("when") => {
