@@ -146,7 +146,7 @@ impl Cutter<'_> {
         let (mut shared, mut shown) = (Graph::default(), self.inside.len());
         let mut values: BTreeMap<ValueId, ValueId> = BTreeMap::new();
         for leaf in leaves {
-            let content = |c: &&Const| c.splat().is_some() || c.dtype().class() != Class::Real || (self.weights && c.elements() <= CONTENT);
+            let content = |c: &&Const| c.dtype().class() != Class::Real || (self.weights && c.elements() <= CONTENT) || c.splat().is_some();
             let value = match self.graph.constant(leaf).filter(content) {
                 Some(constant) => {
                     shown += 1;

@@ -1,11 +1,10 @@
 //! What a rewrite does to operators around it: it is charged to the rewrite.
 //!
-//! A runtime that computes several operators in one kernel, or keeps a run of operators in a layout of
-//! its own, no longer does so when one of them is rewritten. Then others take longer that look as
-//! before, further than a [`Signature`] sees: where a factor is moved out of a GELU, its error
+//! A runtime that computes several operators in one kernel no longer does so when one of them is
+//! rewritten. Then others take longer that look as before, further than a [`Signature`] sees: where a factor is moved out of a GELU, its error
 //! function, which cost nothing, is a kernel. Prices of signatures would tell that of half of their
 //! places and believe none. So what such an operator takes beyond what it takes in the input is added
-//! to the nearest operators that the input does not have; likewise what it takes less.
+//! to the nearest operators that the input does not have; likewise what others near it take less.
 
 use std::collections::BTreeMap;
 
@@ -39,14 +38,16 @@ impl Usual {
         Usual(usual)
     }
 
-    /// How much longer than usual an operator takes that is a kernel of its own now; 0 if it is none.
-    fn more(&self, signature: &Signature, ns: f64) -> f64 {
-        self.0.get(signature).filter(|(_, high)| ns > high * OWN + NOTABLE).map_or(0.0, |(_, high)| ns - high)
+    /// How much longer than usual an operator takes that is a kernel of its own now.
+    fn more(&self, signature: &Signature, ns: f64) -> Option<f64> {
+        let (_, high) = self.0.get(signature)?;
+        (ns > high * OWN + NOTABLE).then_some(ns - high)
     }
 
-    /// How much less than usual an operator takes, as a negative number; 0 if it does not.
-    fn less(&self, signature: &Signature, ns: f64) -> f64 {
-        self.0.get(signature).filter(|(low, _)| ns < low * RELIEVED).map_or(0.0, |(low, _)| ns - low)
+    /// How much less than usual an operator takes, as a negative number, if it does.
+    fn less(&self, signature: &Signature, ns: f64) -> Option<f64> {
+        let (low, _) = self.0.get(signature)?;
+        (ns < low * RELIEVED).then_some(ns - low)
     }
 
     /// Moves what operators take beyond the usual to the nearest new ones, if any are near; the sum stays.
@@ -54,9 +55,9 @@ impl Usual {
         let priced: Vec<NodeId> = graph.ids().filter(|id| is_priced(graph, *id)).collect();
         let signatures: Vec<Signature> = priced.iter().map(|id| Signature::of(graph, bindings, *id)).collect();
         let new = NodeSet::of(graph, priced.iter().zip(&signatures).filter(|(_, s)| !self.0.contains_key(s)).map(|(id, _)| *id));
-        let of = |excess: &dyn Fn(&Signature, f64) -> f64| -> Vec<(NodeId, f64)> {
-            let all = priced.iter().zip(&signatures).map(|(id, signature)| (*id, excess(signature, times[id.0 as usize])));
-            all.filter(|(_, excess)| *excess != 0.0).collect()
+        let of = |excess: &dyn Fn(&Signature, f64) -> Option<f64>| -> Vec<(NodeId, f64)> {
+            let all = priced.iter().zip(&signatures);
+            all.filter_map(|(id, signature)| Some((*id, excess(signature, times[id.0 as usize])?))).collect()
         };
         let (more, mut less) = (of(&|s, ns| self.more(s, ns)), of(&|s, ns| self.less(s, ns)));
         let own = NodeSet::of(graph, more.iter().map(|(id, _)| *id));

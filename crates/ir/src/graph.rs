@@ -159,7 +159,7 @@ impl Graph {
             self.node_mut(value.node).users.push((id, slot as u32));
         }
         let names = types.iter().map(|_| None).collect();
-        let level = inputs.iter().map(|v| self.node(v.node).level + 1).max().unwrap_or(0);
+        let level = self.level_below(&inputs);
         self.nodes.push(Some(Node { op, inputs, types, names, origin: None, constant, users: SmallVec::new(), level }));
         id
     }
@@ -310,10 +310,14 @@ impl Graph {
     /// fast again after many patches. None of these may be undone any more.
     pub fn renew_levels(&mut self) {
         for id in self.topological() {
-            let level = self.node(id).inputs.iter().map(|value| self.node(value.node).level + 1).max();
-            self.node_mut(id).level = level.unwrap_or(0);
+            self.node_mut(id).level = self.level_below(&self.node(id).inputs);
         }
         self.out_of_level = 0;
+    }
+
+    /// The least level above those of all operands.
+    fn level_below(&self, operands: &[ValueId]) -> u32 {
+        operands.iter().map(|value| self.node(value.node).level + 1).max().unwrap_or(0)
     }
 
     /// Whether one of some nodes is, or is computed from, one of others.

@@ -96,8 +96,8 @@ impl Graph {
             let inputs = new.inputs.iter().map(|v| resolve(*v)).collect();
             let created = self.push(new.op.clone(), inputs, new.types.clone());
             // What it replaces has at least the level of what both read, and so have the readers.
-            let level = self.node(created).inputs.iter().map(|value| self.node(value.node).level).max();
-            self.node_mut(created).level = level.unwrap_or(0);
+            let level = &mut self.node_mut(created).level;
+            *level = level.saturating_sub(1);
             applied.created.push(created);
         }
         let mut doubtful: SmallVec<[NodeId; 8]> = SmallVec::new();

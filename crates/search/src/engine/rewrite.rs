@@ -34,20 +34,22 @@ impl Move {
         Move { rule: template.rule, nodes, template, place, patch: OnceLock::new(), near, identity }
     }
 
+    /// The same, its match being identified by its place.
+    fn of(graph: &Graph, placed: Placed) -> Move {
+        let identity = placed.identity();
+        Move::new(graph, placed, identity)
+    }
+
     /// The rewrite of a match of `by`, which has this index in its library, by its `edit`. The caller
     /// knows that it closes no cycle.
     pub fn of_match(graph: &Graph, rule: usize, by: &Rule, found: Found, edit: Edit) -> Move {
-        let placed = Placed::new(graph, graph, rule, by, found, edit);
-        let identity = placed.identity();
-        Move::new(graph, placed, identity)
+        Move::of(graph, Placed::new(graph, graph, rule, by, found, edit))
     }
 
     /// An edit of `graph` that no matcher found: `edit` replaces the nodes `replaces`. The caller
     /// knows that it is sound, and that it closes no cycle; `rule` is the one to name for it.
     pub fn given(graph: &Graph, rule: usize, replaces: &[NodeId], edit: &Patch) -> Move {
-        let placed = Placed::given(graph, rule, replaces, edit);
-        let identity = placed.identity();
-        Move::new(graph, placed, identity)
+        Move::of(graph, Placed::given(graph, rule, replaces, edit))
     }
 
     /// Whether it is an edit that no matcher finds: see [`Move::given`].

@@ -174,10 +174,11 @@ impl Evaluator for Measuring<'_> {
     /// A rewritten model must be faster beyond noise; the cleaned input need only not be slower.
     fn wins(&self, candidate: &Candidate) -> bool {
         let speedup = candidate.timed().speedup;
-        match candidate.wanted() {
-            Wanted::Faster => speedup.pairs > 0 && speedup.low > 1.0 + MARGIN,
-            Wanted::NotSlower => speedup.pairs > 0 && !is_slower(&speedup),
-        }
+        candidate.is_compared()
+            && match candidate.wanted() {
+                Wanted::Faster => speedup.low > 1.0 + MARGIN,
+                Wanted::NotSlower => !is_slower(&speedup),
+            }
     }
 
     fn check(&self, candidate: &Candidate, deadline: Instant) -> Check {

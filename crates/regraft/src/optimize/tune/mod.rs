@@ -108,9 +108,10 @@ impl<'r, 'a> Tuner<'r, 'a> {
     /// be faster than those compared.
     pub fn more(&mut self, compared: Vec<Candidate>) -> Result<Vec<Candidate>, Failure> {
         let known = |mut candidate: Candidate| {
-            let speedup = candidate.timed().speedup;
             // More runs are better evidence than those of a trial.
-            candidate.profiled = if speedup.pairs > 0 { Some(1.0 / speedup.median) } else { candidate.profiled };
+            if candidate.is_compared() {
+                candidate.profiled = Some(1.0 / candidate.timed().speedup.median);
+            }
             candidate
         };
         self.candidates.extend(compared.into_iter().map(known));
