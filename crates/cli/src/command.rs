@@ -11,7 +11,9 @@ use regraft::Failure;
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::host::{Call, Caller, Host};
-use crate::{bench, check, compare, cost, egraph, explain, farm, optimize, policy, report, rules, shell, synthesize, task, usage, zoo};
+use crate::{
+    again, bench, check, compare, cost, egraph, explain, farm, optimize, policy, report, rules, shell, synthesize, task, usage, zoo,
+};
 
 /// Makes ONNX models faster without changing what they compute.
 ///
@@ -87,10 +89,14 @@ pub fn run(call: Call) -> Exit {
     if !matches!(cli.command, Command::StartUp) {
         regraft_runtime::keep_freed_memory();
     }
-    let console = Console { caller: Caller::of(call, None), ..cli.console };
+    let folder = again::folder();
+    let console = Console { caller: Caller::of(call.clone(), None), ..cli.console };
     match guarded(|| dispatch(cli.command, &console)) {
         Ok(exit) => exit,
         Err(failure) => {
+            if let Some(folder) = folder.filter(|_| failure.passes) {
+                again::run(&call, folder);
+            }
             console::error(&failure);
             Exit::Failed
         }

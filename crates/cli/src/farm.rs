@@ -11,6 +11,7 @@ use regraft_farm::{Crew, Farm, Jobs, Local, Ray, State, Table, Task, Watcher, wo
 use crate::command::understand;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::host::Call;
 use crate::progress::Progress;
 
 /// Optimize many models, on this machine or in a Ray cluster
@@ -150,14 +151,12 @@ fn forget(farm: &Farm, tasks: &[Task]) -> Result<(), Failure> {
 
 /// Those who work: on this machine, or in a cluster.
 fn crew(args: &Args, farm: &Farm, console: &Console) -> Result<Box<dyn Crew>, Failure> {
-    let Some(starter) = &console.caller.starter else {
+    let Some((program, first)) = Call::program(console.caller.starter.as_ref()) else {
         return Err(Failure::new("there is no program to start for the tasks").hint("`regraft farm` on the command line has one"));
     };
-    // What starts processes of this program says at last which of its commands they run.
-    let first = &starter.arguments[..starter.arguments.len().saturating_sub(1)];
-    let own: Vec<OsString> = std::iter::once(starter.program.clone().into_os_string()).chain(first.iter().cloned()).collect();
+    let own: Vec<OsString> = std::iter::once(program.into()).chain(first.iter().cloned()).collect();
     let Some(address) = &args.ray else { return Ok(Box::new(Local::new(farm.clone(), own))) };
-    let of_package = || (own.len() > 1).then(|| starter.program.clone());
+    let of_package = || (own.len() > 1).then(|| program.to_path_buf());
     let interpreter = std::env::var_os("REGRAFT_PYTHON").map(PathBuf::from).or_else(of_package).unwrap_or_else(|| "python3".into());
     Ok(Box::new(Ray::connect(farm.clone(), address, &interpreter, &own, args.send)?))
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use regraft_runtime::Starter;
@@ -17,6 +18,14 @@ pub struct Call {
     /// [`run`](crate::run) the command [`START_UP`](crate::START_UP). `None`: what that takes is not
     /// measured.
     pub starter: Option<Starter>,
+}
+
+impl Call {
+    /// The program that runs commands, and its arguments before them; `None` where there is none.
+    pub(crate) fn program(starter: Option<&Starter>) -> Option<(&Path, &[OsString])> {
+        // What starts processes of this program says at last which of its commands they run.
+        starter.and_then(|starter| Some((starter.program.as_path(), starter.arguments.split_last()?.1)))
+    }
 }
 
 /// A program that calls commands, in the place of a terminal.

@@ -2,6 +2,7 @@
 //!
 //! [`run`] is the command in a terminal; [`call`] is the same for programs.
 
+mod again;
 mod bench;
 mod check;
 mod command;

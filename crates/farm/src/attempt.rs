@@ -51,7 +51,7 @@ pub trait Command: Sync {
 /// # Errors
 ///
 /// Another version of the program planned the task; what it needs is not done; its cores or its files
-/// cannot be had.
+/// cannot be had; the first attempt failed by what passes.
 pub fn attempt(farm: &Farm, task: &Task, command: &dyn Command) -> Result<Option<Outcome>, Failure> {
     if task.version != env!("CARGO_PKG_VERSION") {
         let failure = Failure::new(format!("{}: regraft {} planned it, and this is {}", task.id, task.version, env!("CARGO_PKG_VERSION")));
@@ -74,7 +74,7 @@ pub fn attempt(farm: &Farm, task: &Task, command: &dyn Command) -> Result<Option
     let folder = farm.result_folder(&task.id);
     let attempts = begin(&folder, &task.keeps)?;
     let place = Place::here(cores.processors());
-    let (ran, seconds) = if attempts > MOST_ATTEMPTS {
+    let (mut ran, seconds) = if attempts > MOST_ATTEMPTS {
         let cause = format!("its process died {MOST_ATTEMPTS} times");
         let failure = Failure::new(cause).hint("memory that ran out, or a crash of the runtime; `regraft farm --again` tries it once more");
         (Ran { failure: Some(failure), ..Ran::default() }, 0.0)
@@ -84,6 +84,9 @@ pub fn attempt(farm: &Farm, task: &Task, command: &dyn Command) -> Result<Option
         let start = Instant::now();
         (command.run(&task.arguments), start.elapsed().as_secs_f64())
     };
+    if let Some(failure) = ran.failure.take_if(|failure| failure.passes && attempts == 1) {
+        return Err(failure);
+    }
     let state = match (ran.exit, &ran.failure) {
         _ if command.interrupted() => {
             withdraw(farm, task);

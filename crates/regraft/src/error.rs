@@ -12,12 +12,14 @@ pub struct Failure {
     pub cause: String,
     /// How to fix it.
     pub hint: Option<String>,
+    /// Whether the same command may well succeed in another process.
+    pub passes: bool,
 }
 
 impl Failure {
     /// A failure without a hint.
     pub fn new(cause: impl fmt::Display) -> Failure {
-        Failure { cause: one_line(&cause.to_string()), hint: None }
+        Failure { cause: one_line(&cause.to_string()), hint: None, passes: false }
     }
 
     /// Adds how to fix it.
@@ -92,10 +94,11 @@ impl From<regraft_runtime::LibraryError> for Failure {
     fn from(error: regraft_runtime::LibraryError) -> Failure {
         let text = error.to_string();
         // The remedy is the last part of each message.
-        match text.rsplit_once("; ") {
+        let failure = match text.rsplit_once("; ") {
             Some((cause, remedy)) => Failure::new(cause).hint(remedy),
             None => Failure::new(text),
-        }
+        };
+        Failure { passes: error.passes(), ..failure }
     }
 }
 

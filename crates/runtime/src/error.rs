@@ -63,6 +63,13 @@ pub enum RuntimeError {
     CannotFill { input: String, dtype: DType },
 }
 
+impl RuntimeError {
+    /// Whether the same may well succeed in another process.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Library(error) if error.passes())
+    }
+}
+
 /// One line of a runtime's message: ONNX Runtime's may hold line breaks and surplus blanks.
 pub(crate) fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -57,6 +57,10 @@ pub enum LibraryError {
     /// The place that the user named holds no usable library.
     #[error("{origin}: {path}: {cause}; {}", .product.hint(), path = .path.display())]
     Unusable { product: &'static Product, origin: Origin, path: PathBuf, cause: String },
+    /// The library was loaded and failed to start. It cannot be asked twice in one process, and in
+    /// another it may well start.
+    #[error("{library} failed to start: {cause}; start the program again", library = .library.display())]
+    NotStarted { library: PathBuf, cause: String },
     /// A process can only ever load one library of a product.
     #[error("{} is already loaded from {loaded}, it cannot be loaded again from {asked}; start another process", .product.title, loaded = .loaded.display(), asked = .asked.display())]
     AlreadyLoaded { product: &'static Product, loaded: PathBuf, asked: PathBuf },
@@ -66,6 +70,13 @@ pub enum LibraryError {
         .provider.name(), .has.iter().map(|p| p.name()).collect::<Vec<_>>().join(", "), library = .library.display()
     )]
     NoProvider { provider: Provider, library: PathBuf, has: Vec<Provider> },
+}
+
+impl LibraryError {
+    /// Whether another process may well load it.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::NotStarted { .. })
+    }
 }
 
 /// Where a place came from.

@@ -54,7 +54,15 @@ struct Input {
     bytes: usize,
 }
 
-type Answer = Result<Startup, String>;
+type Answer = Result<Startup, Refusal>;
+
+/// Why there is no answer.
+#[derive(Serialize, Deserialize)]
+struct Refusal {
+    cause: String,
+    /// Whether another process may well give one.
+    passes: bool,
+}
 
 impl Starter {
     /// Starts a process that loads the model file with this library of a runtime and runs it once.
@@ -82,21 +90,29 @@ impl Starter {
         let errand = Errand { backend, library, model, level: options.level, threads: options.threads, inputs };
         let mut line = serde_json::to_vec(&errand).map_err(|e| failed(e.to_string()))?;
         line.push(b'\n');
+        let answer = match self.ask(&line, feeds, given)? {
+            Err(refusal) if refusal.passes => self.ask(&line, feeds, given)?,
+            answer => answer,
+        };
+        answer.map_err(|refusal| failed(refusal.cause))
+    }
+
+    /// Starts a process with an errand and its inputs, for this model.
+    fn ask(&self, errand: &[u8], feeds: &Feeds, model: &Path) -> Result<Answer, RuntimeError> {
+        let failed = |cause: String| RuntimeError::Start { program: self.program.clone(), model: model.to_path_buf(), cause };
         let io = |e: std::io::Error| failed(e.to_string());
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(io)?;
         if let Some(mut stdin) = child.stdin.take() {
             // One that ends early says why on its output.
-            let _ = stdin.write_all(&line).and_then(|()| feeds.iter().try_for_each(|(_, tensor)| stdin.write_all(tensor.bytes())));
+            let _ = stdin.write_all(errand).and_then(|()| feeds.iter().try_for_each(|(_, tensor)| stdin.write_all(tensor.bytes())));
         }
         let ended = child.wait_with_output().map_err(io)?;
         if ended.status.code().is_none() {
-            return Err(RuntimeError::Crashed { model: given.to_path_buf(), status: ended.status });
+            return Err(RuntimeError::Crashed { model: model.to_path_buf(), status: ended.status });
         }
-        let answer: Answer =
-            serde_json::from_slice(&ended.stdout).map_err(|_| failed(format!("it gave no answer and ended with {}", ended.status)))?;
-        answer.map_err(failed)
+        serde_json::from_slice(&ended.stdout).map_err(|_| failed(format!("it gave no answer and ended with {}", ended.status)))
     }
 }
 
@@ -112,7 +128,7 @@ pub fn answer(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Resul
     input.read_line(&mut line)?;
     let errand: Errand = serde_json::from_str(&line)?;
     let feeds = errand.inputs.iter().map(|spec| Ok((spec.name.clone(), read(spec, input)?))).collect::<std::io::Result<Feeds>>()?;
-    let answer: Answer = start(&errand, &feeds).map_err(|e| e.to_string());
+    let answer: Answer = start(&errand, &feeds).map_err(|e| Refusal { cause: e.to_string(), passes: e.passes() });
     serde_json::to_writer(&mut *output, &answer)?;
     output.flush()
 }
@@ -179,7 +195,8 @@ mod tests {
         let mut out = Vec::new();
         answer(&mut message.as_slice(), &mut out).unwrap();
         let answer: Answer = serde_json::from_slice(&out).unwrap();
-        assert!(answer.unwrap_err().contains("none.so"));
+        let refusal = answer.unwrap_err();
+        assert!(refusal.cause.contains("none.so") && !refusal.passes, "{}", refusal.cause);
         // Inputs that are cut short, and no errand at all.
         assert!(super::answer(&mut &message[..message.len() - 1], &mut Vec::new()).is_err());
         assert!(super::answer(&mut &b"{}\n"[..], &mut Vec::new()).is_err());

@@ -3,6 +3,8 @@
 //! Tests that need ONNX Runtime are skipped, with a message, where it is not installed; with
 //! `REGRAFT_REQUIRE_ONNXRUNTIME` in the environment they fail instead.
 
+#[cfg(target_os = "linux")]
+mod again;
 mod arrivals;
 mod bad_input;
 mod bench;

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ort::environment::Environment;
+use ort::environment::{Environment, EnvironmentBuilder};
 use ort::logging::LogLevel;
 use ort::memory::MemoryInfo;
 use ort::session::Session as OrtSession;
@@ -84,9 +84,12 @@ impl OnnxRuntime {
         if let Some(runtime) = &*loaded {
             return library::same(&ONNX_RUNTIME, runtime.library(), explicit).map(|()| runtime.clone());
         }
-        let runtime = library::search(&ONNX_RUNTIME, explicit, |candidate| {
-            catch_unwind(|| load(candidate)).unwrap_or_else(|panic| Err(panic_text(&*panic)))
+        let library = library::search(&ONNX_RUNTIME, explicit, |candidate| {
+            catch_unwind(|| open(candidate)).unwrap_or_else(|panic| Err(panic_text(&*panic)))
         })?;
+        let path = library.candidate.path.clone();
+        let inner = guard(|| start(library)).map_err(|cause| LibraryError::NotStarted { library: path, cause })?;
+        let runtime = OnnxRuntime { inner: Arc::new(inner), provider: Provider::default(), starter: None };
         *loaded = Some(runtime.clone());
         Ok(runtime)
     }
@@ -296,31 +299,42 @@ fn weights_left_out(_: &Path) -> Vec<(String, String)> {
     Vec::new()
 }
 
-/// Loads one library and starts its process-wide environment.
-fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
-    let version = library_version(&candidate.path)?;
+/// A library that this process has opened, and what starts it.
+struct Library {
+    candidate: Candidate,
+    version: String,
+    builder: EnvironmentBuilder,
+}
+
+/// Opens a library.
+fn open(candidate: &Candidate) -> Result<Library, String> {
+    // SAFETY: loading runs the library's initializers. The user, or the Python environment that the user set up, names the file.
+    let library = unsafe { libloading::Library::new(&candidate.path) }.map_err(|e| library::loader_message(&e))?;
+    let version = version_of(&library)?;
     if minor(&version).is_none_or(|minor| minor < OLDEST_MINOR) {
         return Err(format!("version {version} is not supported; 1.{OLDEST_MINOR} or a later 1.x is needed"));
     }
-    // Once in some thousands of starts on busy machines, version 1.31 ends with an exception of its own
-    // ("basic_string::_M_create"), seen with its telemetry on, and mostly starts when it is asked again.
-    let environment = start(&candidate.path).or_else(|_| start(&candidate.path))?;
-    environment.set_log_level(LogLevel::Error);
-    let inner = Arc::new(Loaded { candidate: candidate.clone(), version, environment });
-    Ok(OnnxRuntime { inner, provider: Provider::default(), starter: None })
+    // Unloaded, it would be initialized twice.
+    std::mem::forget(library);
+    let builder = ort::init_from(&candidate.path).map_err(|e| one_line(&e.to_string()))?;
+    Ok(Library { candidate: candidate.clone(), version, builder })
 }
 
-/// The environment of a process.
-fn start(library: &Path) -> Result<Environment, String> {
-    ort::init_from(library)
-        .map_err(|e| one_line(&e.to_string()))?
+/// Starts a library: the environment of this process.
+///
+/// Once in some thousands of starts on busy machines, version 1.31 fails while it registers its
+/// operators, with "basic_string::_M_create". Asked again, it fails because some are registered.
+fn start(Library { candidate, version, builder }: Library) -> Result<Loaded, String> {
+    let environment = builder
         .with_name("regraft")
         .with_telemetry(false)
         // All errors come back from calls; the library's own log lines would break up the program's
         // output.
         .with_logger(Arc::new(|_, _, _, _, _| {}))
         .build()
-        .map_err(|e| one_line(&e.to_string()))
+        .map_err(|e| one_line(&e.to_string()))?;
+    environment.set_log_level(LogLevel::Error);
+    Ok(Loaded { candidate, version, environment })
 }
 
 /// The `N` of version `1.N.x`.
@@ -329,9 +343,7 @@ fn minor(version: &str) -> Option<u32> {
 }
 
 /// The version that a library reports.
-fn library_version(path: &Path) -> Result<String, String> {
-    // SAFETY: loading runs the library's initializers. The user, or the Python environment that the user set up, names the file.
-    let library = unsafe { libloading::Library::new(path) }.map_err(|e| library::loader_message(&e))?;
+fn version_of(library: &libloading::Library) -> Result<String, String> {
     // SAFETY: `OrtGetApiBase` has had this signature in every version of the library.
     let get_base = unsafe { library.get::<unsafe extern "C" fn() -> *const ort::sys::OrtApiBase>(b"OrtGetApiBase") }
         .map_err(|_| "not an ONNX Runtime library (it does not export OrtGetApiBase)".to_owned())?;

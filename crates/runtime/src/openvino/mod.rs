@@ -200,6 +200,8 @@ fn load(candidate: &Candidate) -> Result<Loaded, String> {
         if unsafe { library.get::<unsafe extern "C" fn()>(NEWEST_FUNCTION) }.is_err() {
             return Err("the version is not supported; 2026.4 or a later one is needed".to_owned());
         }
+        // Unloaded, it would be initialized twice.
+        std::mem::forget(library);
     }
     openvino_sys::library::load_from(&candidate.path)?;
     let version = native::version()?;
