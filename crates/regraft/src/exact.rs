@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use regraft_ir::parallel::joined;
-use regraft_ir::{DType, Graph, Tensor, Value, ValueId, eval};
+use regraft_ir::{Const, DType, Graph, NodeId, Op, Tensor, Value, ValueId, eval};
 use regraft_runtime::{Feeds, HostTensor};
 
 use crate::agreement::{Agreement, compare};
@@ -45,8 +45,47 @@ pub fn of_values(names: &[String], a: (&Graph, &[ValueId]), b: (&Graph, &[ValueI
 /// How much of a difference in double precision is rounding error: [`CONFIRMED`], or, if larger,
 /// the effect on graph `a` itself of inputs whose last bit changes.
 pub fn noise(names: &[String], a: (&Graph, &[ValueId]), feeds: &Feeds) -> Result<f64, String> {
-    let moved = compare(names, &computed(a, feeds, false)?, &computed(a, feeds, true)?);
-    Ok(if moved.broken.is_empty() && moved.lost.is_empty() { CONFIRMED.max(NOISE * moved.relative) } else { CONFIRMED })
+    let moved = moved(names, &computed(a, feeds, false)?, &computed(a, feeds, true)?);
+    Ok(moved.map_or(CONFIRMED, |moved| CONFIRMED.max(NOISE * moved)))
+}
+
+/// The same where constants may have been rounded to single precision: [`CONFIRMED_ROUNDED`], or, if
+/// larger, the effect on graph `a` itself of constants whose last bit changes.
+pub fn noise_rounded(names: &[String], a: (&Graph, &[ValueId]), feeds: &Feeds) -> Result<f64, String> {
+    let (grown, wanted) = grown(a);
+    let Ok(b) = computed((&grown, &wanted), feeds, false) else { return Ok(CONFIRMED_ROUNDED) };
+    Ok(moved(names, &computed(a, feeds, false)?, &b).map_or(CONFIRMED_ROUNDED, |moved| CONFIRMED_ROUNDED.max(moved)))
+}
+
+/// How far real results move; `None` where others change, or some overflow.
+fn moved(names: &[String], a: &[HostTensor], b: &[HostTensor]) -> Option<f64> {
+    let moved = compare(names, a, b);
+    (moved.broken.is_empty() && moved.lost.is_empty()).then_some(moved.relative)
+}
+
+/// The graph with every second element of its constants in single precision grown by its last bit, and
+/// the same values in it. Whole numbers stay, as they round to themselves.
+fn grown((graph, wanted): (&Graph, &[ValueId])) -> (Graph, Vec<ValueId>) {
+    let mut copy = Graph::new(graph.name.clone());
+    let mut at: HashMap<NodeId, NodeId> = HashMap::new();
+    for id in graph.topological() {
+        let node = graph.node(id);
+        let inputs: Vec<ValueId> = node.inputs.iter().map(|v| at[&v.node].port(v.port)).collect();
+        let copied = match &node.op {
+            Op::Input(input) => copy.add_input(&input.name, input.ty.clone()).node,
+            Op::Constant(constant) => copy.add_const(next(&constant.value).unwrap_or_else(|| constant.value.clone())).node,
+            op => copy.add_typed(op.clone(), &inputs, node.types.to_vec()),
+        };
+        at.insert(id, copied);
+    }
+    (copy, wanted.iter().map(|v| at[&v.node].port(v.port)).collect())
+}
+
+/// A constant in single precision, every second element grown.
+fn next(constant: &Const) -> Option<Const> {
+    let mut values = (constant.dtype() == DType::F32).then(|| constant.to_f64())??;
+    values.iter_mut().step_by(2).filter(|v| v.fract() != 0.0).for_each(|v| *v *= 1.0 + f64::from(f32::EPSILON));
+    Const::from_f64(DType::F32, constant.shape(), &values)
 }
 
 /// Values in double precision; with every second real element of the inputs moved by its last bit,
@@ -99,6 +138,14 @@ mod tests {
         assert!(noise(&names, (&wild, &values), &feeds).is_ok_and(|noise| noise > 1e-3));
         let tame = graph("graph (x: f32[3]) { output Sin(x) as y }");
         assert!(noise(&names, (&tame, &[tame.outputs()[0].value]), &feeds).is_ok_and(|noise| noise < 1e-6));
+        // Constants that are rounded to single precision move some results by more than others.
+        let lively = graph("graph (x: f32[3]) { const c: f32[] = 1000.1 output Sin(Mul(x, c)) as y }");
+        let rounded = |graph: &Graph, x: &[f32]| {
+            let feeds: Feeds = [("x".to_owned(), HostTensor::from_values(vec![3], x).expect("a small tensor"))].into_iter().collect();
+            noise_rounded(&names, (graph, &[graph.outputs()[0].value]), &feeds).expect("it computes")
+        };
+        assert_eq!(rounded(&tame, &[0.5, 1.0, -0.5]), CONFIRMED_ROUNDED);
+        assert!((1e-5..1e-3).contains(&rounded(&lively, &[0.5, 1.0, -0.5])));
         let unknown = graph("graph (x: f32[3]) { output opaque:F(x) -> f32[3] as y, Greater(x, x) as z }");
         assert!(agreement(&a, &unknown, &feeds).is_err());
     }

@@ -140,7 +140,10 @@ fn compared(run: &mut Run<'_>) -> Result<Comparison, Failure> {
     while tuner.run.may_go_on() {
         let Comparison { input, candidates, .. } = comparison;
         let before = number(&candidates);
-        let candidates = tuner.more(candidates)?;
+        // The input in normal form is no rewrite to go on from, and may have to be written.
+        let (cleaned, rewritten): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|candidate| candidate.script.is_empty());
+        let mut candidates = tuner.more(rewritten)?;
+        candidates.extend(cleaned);
         comparison = compare(tuner.run, candidates, Some(input))?;
         if number(&comparison.candidates) == before {
             break;

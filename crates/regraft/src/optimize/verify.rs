@@ -20,7 +20,7 @@ use crate::optimize::interface::{declared_differently, is_narrowed, reported_dif
 use crate::optimize::load::Job;
 use crate::optimize::perturb::perturbed;
 use crate::optimize::reference::{REFERENCE_SPEED, Reference, Run, compare_values, flops, results_of, to_host};
-use crate::report::{Applied, Check};
+use crate::report::Check;
 use crate::sizes::{Sizes, as_declared};
 
 /// Relative difference that is always tolerated, given single-precision arithmetic in deep graphs.
@@ -65,11 +65,9 @@ impl<'a> Subject<'a> {
         self.deadline.saturating_duration_since(Instant::now()).as_secs_f64()
     }
 
-    /// The part of a difference in double precision that is rounding: constants are not folded yet
-    /// but may have been rounded by rules.
-    fn roundoff(&self) -> f64 {
-        let rounds = |a: &Applied| a.numeric == Numeric::RoundsConstants || a.trust == Trust::Bounded;
-        if self.candidate.script.applied().any(rounds) { CONFIRMED_ROUNDED } else { CONFIRMED }
+    /// Whether rules may have rounded constants. None are folded yet.
+    fn rounds(&self) -> bool {
+        self.candidate.script.applied().any(|a| a.numeric == Numeric::RoundsConstants || a.trust == Trust::Bounded)
     }
 }
 
@@ -317,12 +315,15 @@ fn confirmed(subject: &Subject<'_>, feeds: &Feeds) -> Result<(Agreement, f64), S
     let values = |named: Vec<(String, ValueId)>| named.into_iter().map(|(_, value)| value).collect::<Vec<_>>();
     let (a, b) = (values(a), values(b));
     let exact = exact::of_values(&names, (before, &a), (after, &b), feeds)?;
-    if exact.within(subject.roundoff()) {
-        return Ok((exact, subject.roundoff()));
+    let roundoff = if subject.rounds() { CONFIRMED_ROUNDED } else { CONFIRMED };
+    if exact.within(roundoff) {
+        return Ok((exact, roundoff));
     }
+    let tolerance = tolerance(subject.candidate);
     match exact::noise(&names, (before, &a), feeds)? {
-        noise if noise > tolerance(subject.candidate) => Err(format!("the last bit of a double moves the input model by {noise:.1e}")),
-        noise => Ok((exact, noise.max(subject.roundoff()))),
+        noise if noise > tolerance => Err(format!("the last bit of a double moves the input model by {noise:.1e}")),
+        _ if subject.rounds() => Ok((exact, exact::noise_rounded(&names, (before, &a), feeds)?.min(tolerance))),
+        noise => Ok((exact, noise)),
     }
 }
 
