@@ -9,7 +9,7 @@ use crate::teacher::known_of;
 use crate::weights::Weights;
 
 impl Advisor for Weights {
-    fn advise<'a>(&'a self, engine: &Engine<'_>, library: &Library) -> Box<dyn Advice + 'a> {
+    fn advise<'a>(&'a self, engine: &Engine<'_>, library: &'a Library) -> Box<dyn Advice + 'a> {
         Box::new(Scored { policy: Policy::new(self, library), nodes: Embedding::new(self, engine) })
     }
 }

@@ -1,15 +1,19 @@
 //! What the network knows of each node, kept up to date while an engine goes from state to state.
 
+use std::cell::OnceCell;
+
 use regraft_ir::{Graph, NodeId};
 use regraft_search::Engine;
 use rustc_hash::FxHashSet;
 
 use crate::features;
 use crate::linear::{add_product, add_scaled, normalize, relu};
-use crate::weights::{Part, ROUNDS, Side, WIDTH, Weights};
+use crate::weights::{Among, HIDDEN, Part, ROUNDS, Side, WIDTH, Weights};
 
 /// One row for a node.
 pub(crate) type Row = [f32; WIDTH];
+/// What a node adds to the first layer of a move's score, by its place among the nodes of the move.
+type Shares = [[f32; HIDDEN]; Among::ALL.len()];
 
 /// The rows of all nodes of a state, after each round.
 ///
@@ -21,6 +25,8 @@ pub struct Embedding<'w> {
     weights: &'w Weights,
     /// Rows by node, of the features and after each round.
     layers: [Vec<Row>; ROUNDS + 1],
+    /// What nodes add to the scores of moves, once that was asked.
+    shares: Vec<OnceCell<Box<Shares>>>,
     /// Rows that moves replaced, with the layer.
     log: Vec<(usize, NodeId, Row)>,
     /// Where the rows of each move begin in it.
@@ -37,7 +43,8 @@ impl<'w> Embedding<'w> {
         for id in graph.ids() {
             layers[0][at(id)] = features_of(weights, engine, id);
         }
-        let mut embedding = Embedding { weights, layers, log: Vec::new(), marks: Vec::new(), changed: FxHashSet::default() };
+        let shares = vec![OnceCell::new(); graph.capacity()];
+        let mut embedding = Embedding { weights, layers, shares, log: Vec::new(), marks: Vec::new(), changed: FxHashSet::default() };
         for layer in 1..=ROUNDS {
             for id in graph.ids() {
                 embedding.layers[layer][at(id)] = embedding.round(graph, layer, id);
@@ -51,11 +58,22 @@ impl<'w> Embedding<'w> {
         &self.layers[ROUNDS][at(id)]
     }
 
+    /// What a node adds to the first layer of the score of a move that it is at this place of.
+    pub(crate) fn share(&self, id: NodeId, place: Among) -> &[f32; HIDDEN] {
+        let shares = self.shares[at(id)].get_or_init(|| {
+            Box::new(Among::ALL.map(|place| {
+                let mut share = [0.0; HIDDEN];
+                add_product(&mut share, self.row(id), self.weights.part(Part::MoveNodes(place)));
+                share
+            }))
+        });
+        &shares[place as usize]
+    }
+
     /// After the engine applied a move.
     pub fn follow(&mut self, engine: &Engine<'_>) {
         let graph = engine.graph();
-        self.marks.push(self.log.len());
-        self.layers.iter_mut().for_each(|layer| layer.resize(graph.capacity().max(layer.len()), [0.0; WIDTH]));
+        self.begin(graph);
         let mut moved: Vec<NodeId> = engine.dirty().into_iter().filter(|id| graph.get(*id).is_some()).collect();
         let mut told: Vec<NodeId> = engine.disturbed().filter(|id| graph.get(*id).is_some()).chain(moved.iter().copied()).collect();
         told.sort_unstable();
@@ -87,11 +105,9 @@ impl<'w> Embedding<'w> {
     /// The same as [`Embedding::follow`], after a move that was followed before in this very state, and
     /// has changed this.
     pub fn redo(&mut self, engine: &Engine<'_>, changes: &Changes) {
-        self.marks.push(self.log.len());
-        let capacity = engine.graph().capacity();
-        self.layers.iter_mut().for_each(|layer| layer.resize(capacity.max(layer.len()), [0.0; WIDTH]));
+        self.begin(engine.graph());
         for (layer, id, row) in &changes.0 {
-            let before = std::mem::replace(&mut self.layers[*layer][at(*id)], *row);
+            let before = self.set(*layer, *id, *row);
             self.log.push((*layer, *id, before));
         }
         self.changed = changes.0.iter().filter(|(layer, ..)| *layer == ROUNDS).map(|(_, id, _)| *id).collect();
@@ -106,17 +122,33 @@ impl<'w> Embedding<'w> {
     pub fn back(&mut self) {
         let Some(mark) = self.marks.pop() else { return };
         self.changed.clear();
-        for (layer, id, row) in self.log.drain(mark..).rev() {
-            self.layers[layer][at(id)] = row;
+        for (layer, id, row) in self.log.split_off(mark).into_iter().rev() {
+            self.set(layer, id, row);
         }
     }
 
+    /// Marks where a move begins, and makes room for all nodes.
+    fn begin(&mut self, graph: &Graph) {
+        self.marks.push(self.log.len());
+        let capacity = graph.capacity().max(self.shares.len());
+        self.layers.iter_mut().for_each(|layer| layer.resize(capacity, [0.0; WIDTH]));
+        self.shares.resize(capacity, OnceCell::new());
+    }
+
     fn put(&mut self, layer: usize, id: NodeId, row: Row, changed: &mut Vec<NodeId>) {
-        let place = &mut self.layers[layer][at(id)];
-        if *place != row {
-            self.log.push((layer, id, std::mem::replace(place, row)));
+        if self.layers[layer][at(id)] != row {
+            let before = self.set(layer, id, row);
+            self.log.push((layer, id, before));
             changed.push(id);
         }
+    }
+
+    /// Replaces a row, which is returned.
+    fn set(&mut self, layer: usize, id: NodeId, row: Row) -> Row {
+        if layer == ROUNDS {
+            self.shares[at(id)].take();
+        }
+        std::mem::replace(&mut self.layers[layer][at(id)], row)
     }
 
     /// The row of a node after a round, from those before it.

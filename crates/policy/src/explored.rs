@@ -20,41 +20,38 @@ pub(crate) struct State {
     pub(crate) cost: Ns,
     pub(crate) key: u128,
     pub(crate) depth: usize,
-    /// What the latest move changed of what is known of nodes.
-    changes: Changes,
-    /// Its moves with their scores, once it is expanded.
-    moves: Option<(Moves, FxHashMap<usize, f32>)>,
+    /// What the latest move changed of what is known of nodes, once that was asked.
+    changes: Option<Changes>,
+    /// Its moves, once it is expanded.
+    moves: Option<Moves>,
+    /// Their scores, once they were asked.
+    scores: Option<FxHashMap<usize, f32>>,
 }
 
 impl State {
     /// A move, by its place.
     pub(crate) fn step(&self, place: usize) -> Option<Arc<Move>> {
-        self.moves.as_ref().and_then(|(moves, _)| moves.iter().nth(place).cloned())
+        self.moves.as_ref().and_then(|moves| moves.iter().nth(place).cloned())
     }
-}
-
-/// What a state offers: each of its moves with what is known of it, and the policy's scores, if there is a
-/// policy.
-pub(crate) struct Offered {
-    pub(crate) known: Vec<Known>,
-    pub(crate) scores: Vec<f32>,
 }
 
 /// The states that were visited; the first is where the search began.
 pub(crate) struct Explored<'s, 'w, 'e, 'm> {
     engine: &'s mut Engine<'e>,
     matcher: &'s mut Matcher<'m>,
-    policy: Option<Policy<'w>>,
+    policy: Option<Policy<'s>>,
     nodes: Option<Embedding<'w>>,
     start: usize,
     pub(crate) states: Vec<State>,
     /// The states on the way to the engine's, its own last.
     path: Vec<u32>,
+    /// How many of them what is known of nodes has followed.
+    followed: usize,
     /// What moves add to the cost, by their kinds.
     deltas: FxHashMap<u64, i64>,
 }
 
-impl<'s, 'w, 'e, 'm> Explored<'s, 'w, 'e, 'm> {
+impl<'s, 'w: 's, 'e, 'm> Explored<'s, 'w, 'e, 'm> {
     /// The engine's current state alone.
     pub(crate) fn new(guide: Guide<'w>, engine: &'s mut Engine<'e>, matcher: &'s mut Matcher<'m>) -> Explored<'s, 'w, 'e, 'm> {
         let start = engine.depth();
@@ -62,15 +59,19 @@ impl<'s, 'w, 'e, 'm> Explored<'s, 'w, 'e, 'm> {
             Guide::Policy(weights) => Some(Policy::new(weights, matcher.library())),
             Guide::Delta => None,
         };
-        let nodes = policy.as_ref().map(|policy| Embedding::new(policy.weights, engine));
-        let root = State { parent: None, cost: engine.cost(), key: engine.key(), depth: 0, changes: Changes::default(), moves: None };
-        Explored { engine, matcher, policy, nodes, start, states: vec![root], path: vec![0], deltas: FxHashMap::default() }
+        let nodes = match guide {
+            Guide::Policy(weights) => Some(Embedding::new(weights, engine)),
+            Guide::Delta => None,
+        };
+        let root = State { parent: None, cost: engine.cost(), key: engine.key(), depth: 0, changes: None, moves: None, scores: None };
+        let (states, path) = (vec![root], vec![0]);
+        Explored { engine, matcher, policy, nodes, start, states, path, followed: 1, deltas: FxHashMap::default() }
     }
 
     /// Takes a move from a state: the key and the cost of where it leads. Then either [`Explored::keep`] or
     /// [`Explored::leave`] follows.
     pub(crate) fn take(&mut self, from: u32, step: &Move) -> (u128, Ns) {
-        self.enter(from);
+        self.enter(from, false);
         self.engine.apply(step);
         (self.engine.key(), self.engine.cost())
     }
@@ -82,20 +83,15 @@ impl<'s, 'w, 'e, 'm> Explored<'s, 'w, 'e, 'm> {
 
     /// Enters what the latest move led to among the states.
     pub(crate) fn keep(&mut self, from: u32, step: Arc<Move>) -> u32 {
-        let changes = self.nodes.as_mut().map(|nodes| {
-            nodes.follow(self.engine);
-            nodes.latest()
-        });
         let at = self.states.len() as u32;
         let (key, cost, depth) = (self.engine.key(), self.engine.cost(), self.states[from as usize].depth + 1);
-        let changes = changes.unwrap_or_default();
-        self.states.push(State { parent: Some((from, step)), cost, key, depth, changes, moves: None });
+        self.states.push(State { parent: Some((from, step)), cost, key, depth, changes: None, moves: None, scores: None });
         self.path.push(at);
         at
     }
 
-    /// Takes the engine, and what follows it, to a state.
-    fn enter(&mut self, to: u32) {
+    /// Takes the engine to a state, and what follows it, if that is asked.
+    fn enter(&mut self, to: u32, follows: bool) {
         let mut way = Vec::new();
         let mut at = to;
         while self.path.get(self.states[at as usize].depth) != Some(&at) {
@@ -104,29 +100,47 @@ impl<'s, 'w, 'e, 'm> Explored<'s, 'w, 'e, 'm> {
             at = *parent;
         }
         while self.path.last() != Some(&at) && self.path.len() > 1 {
-            self.path.pop();
-            self.engine.undo();
+            self.leave_last();
+        }
+        // What it did not follow from is applied once more.
+        while follows && self.followed < self.path.len() {
+            way.extend(self.leave_last());
+        }
+        for at in way.into_iter().rev() {
+            let state = &mut self.states[at as usize];
+            let Some((_, step)) = &state.parent else { continue };
+            self.engine.apply(step);
+            self.path.push(at);
+            let Some(nodes) = self.nodes.as_mut().filter(|_| follows) else { continue };
+            match &state.changes {
+                Some(changes) => nodes.redo(self.engine, changes),
+                None => {
+                    nodes.follow(self.engine);
+                    state.changes = Some(nodes.latest());
+                }
+            }
+            self.followed += 1;
+        }
+    }
+
+    /// Takes the engine back by one state, which is returned.
+    fn leave_last(&mut self) -> Option<u32> {
+        if self.followed == self.path.len() {
+            self.followed -= 1;
             if let Some(nodes) = &mut self.nodes {
                 nodes.back();
             }
         }
-        for at in way.into_iter().rev() {
-            let state = &self.states[at as usize];
-            let Some((_, step)) = &state.parent else { continue };
-            self.engine.apply(step);
-            if let Some(nodes) = &mut self.nodes {
-                nodes.redo(self.engine, &state.changes);
-            }
-            self.path.push(at);
-        }
+        self.engine.undo();
+        self.path.pop()
     }
 
-    /// Finds the moves of the engine's state, and what they promise.
-    pub(crate) fn expand(&mut self, at: u32) -> Offered {
+    /// Finds the moves of the engine's state, and what is known of them.
+    pub(crate) fn expand(&mut self, at: u32) -> Vec<Known> {
         let before = self.states[at as usize].parent.as_ref().map(|(parent, _)| *parent);
         let known = before.and_then(|parent| self.states[parent as usize].moves.as_ref());
         let moves = match known {
-            Some((moves, _)) => next_moves(self.engine, self.matcher, moves),
+            Some(moves) => next_moves(self.engine, self.matcher, moves),
             None => all_moves(self.engine, self.matcher),
         };
         let cost = self.states[at as usize].cost;
@@ -142,10 +156,22 @@ impl<'s, 'w, 'e, 'm> Explored<'s, 'w, 'e, 'm> {
             }
         }
         let known = known_of(self.engine, &moves, rose, |_, _, kind| self.deltas[&kind]);
-        let scores = self.scores(before, &moves, &known);
+        self.states[at as usize].moves = Some(moves);
+        known
+    }
+
+    /// The policy's scores of a state's moves, of which this is known; none without a policy.
+    pub(crate) fn scores(&mut self, at: u32, known: &[Known]) -> Vec<f32> {
+        if self.policy.is_none() {
+            return Vec::new();
+        }
+        self.enter(at, true);
+        let before = self.states[at as usize].parent.as_ref().map(|(parent, _)| *parent);
+        let Some(moves) = &self.states[at as usize].moves else { return Vec::new() };
+        let scores = self.scored(before, moves, known);
         let by_address = moves.iter().zip(&scores).map(|(step, score)| (address(step), *score)).collect();
-        self.states[at as usize].moves = Some((moves, by_address));
-        Offered { known, scores }
+        self.states[at as usize].scores = Some(by_address);
+        scores
     }
 
     /// What the logarithm of the cost of the engine's state may still fall by, as the policy has it.
@@ -154,9 +180,12 @@ impl<'s, 'w, 'e, 'm> Explored<'s, 'w, 'e, 'm> {
     }
 
     /// The scores of moves; those that the latest move did not touch have those of the state before.
-    fn scores(&self, before: Option<u32>, moves: &Moves, known: &[Known]) -> Vec<f32> {
+    fn scored(&self, before: Option<u32>, moves: &Moves, known: &[Known]) -> Vec<f32> {
         let (Some(policy), Some(nodes)) = (&self.policy, &self.nodes) else { return Vec::new() };
-        let earlier = before.and_then(|parent| self.states[parent as usize].moves.as_ref());
+        let earlier = before.and_then(|parent| {
+            let parent = &self.states[parent as usize];
+            parent.moves.as_ref().zip(parent.scores.as_ref())
+        });
         let were_new: FxHashSet<usize> = earlier.iter().flat_map(|(moves, _)| moves.enabled()).map(address).collect();
         let score = |(step, all): (&Arc<Move>, &Known)| {
             let touched = all.is_new || step.nodes.iter().copied().chain(step.reads()).any(|id| nodes.is_changed(id));

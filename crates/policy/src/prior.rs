@@ -8,7 +8,8 @@ use regraft_ir::Budget;
 use regraft_search::{Engine, Matcher, Outcome, Strategy};
 use rustc_hash::FxHashSet;
 
-use crate::explored::{Explored, Offered};
+use crate::explored::Explored;
+use crate::features::Known;
 use crate::guide::Guide;
 
 /// Takes the most likely way first (levin tree search: Orseau et al., NeurIPS 2018), where likelihood
@@ -16,7 +17,9 @@ use crate::guide::Guide;
 /// there, and what was left is kept.
 ///
 /// Every other move is the one that leads to the cheapest state by what is known, whatever the policy
-/// says: so that it takes at most twice the steps that are needed without one.
+/// says: so that it takes at most twice the steps that are needed without one. Where such moves lead takes
+/// less time, for the policy is shown only what its own moves lead to, and each state that is the cheapest
+/// when it comes to choose.
 ///
 /// With [`Guide::Delta`], the state that is cheapest is expanded first, as in TASO: what a policy is
 /// compared with.
@@ -60,6 +63,7 @@ impl<'w> Prior<'w> {
             cheap: BinaryHeap::new(),
             seen,
             cheapest: 0,
+            unseen: None,
         };
         let complete = search.run(budget, observe);
         search.explored.outcome(self.keep, complete)
@@ -79,15 +83,15 @@ impl Strategy for Prior<'_> {
     }
 }
 
-/// Every so manieth move is chosen by price.
-const PRICED: usize = 2;
+/// Every so manieth move is chosen by the policy.
+const CHOSEN: usize = 2;
 
 /// How likely a state and its moves are.
 #[derive(Default)]
 struct Likely {
     /// How unlikely the way here is, from the state on it that was the cheapest then: a logarithm.
     penalty: f64,
-    /// How unlikely each of its moves is, once it is expanded.
+    /// How unlikely each of its moves is, once the policy was shown them.
     unlikely: Vec<f64>,
 }
 
@@ -106,6 +110,8 @@ struct Searching<'s, 'w, 'e, 'm> {
     cheap: BinaryHeap<Offer>,
     seen: FxHashSet<u128>,
     cheapest: u32,
+    /// What is known of the moves of the cheapest state, if the policy did not see it.
+    unseen: Option<Vec<Known>>,
 }
 
 impl Searching<'_, '_, '_, '_> {
@@ -113,9 +119,9 @@ impl Searching<'_, '_, '_, '_> {
     fn run(&mut self, budget: &mut dyn Budget, observe: &mut dyn FnMut(usize, Ns)) -> bool {
         let mut expanded = 0;
         let mut made = 0;
-        self.expand(0, &mut made);
+        self.unseen = Some(self.expand(0, &mut made));
         observe(1, self.cost(0));
-        while let Some((.., from, place)) = self.next(expanded) {
+        while let Some((is_likely, (.., from, place))) = self.next(expanded, &mut made) {
             if budget.exhausted() || expanded >= self.prior.expansions {
                 return false;
             }
@@ -132,11 +138,16 @@ impl Searching<'_, '_, '_, '_> {
             let penalty = if cost < least { 0.0 } else { penalty };
             self.likely.push(Likely { penalty, unlikely: Vec::new() });
             if cost < least {
-                self.cheapest = at;
+                (self.cheapest, self.unseen) = (at, None);
             }
             expanded += 1;
             if self.prior.steps.is_none_or(|most| self.explored.states[at as usize].depth < most) {
-                self.expand(at, &mut made);
+                let known = self.expand(at, &mut made);
+                if is_likely {
+                    self.show(at, &known, &mut made);
+                } else if cost < least {
+                    self.unseen = Some(known);
+                }
             }
             observe(expanded + 1, self.cost(self.cheapest));
         }
@@ -147,27 +158,40 @@ impl Searching<'_, '_, '_, '_> {
         self.explored.states[at as usize].cost
     }
 
-    /// The next move to take, from either queue in turn.
-    fn next(&mut self, turn: usize) -> Option<Offer> {
-        let [first, second] = if turn % PRICED == 1 { [&mut self.cheap, &mut self.queue] } else { [&mut self.queue, &mut self.cheap] };
-        first.pop().or_else(|| second.pop())
+    /// The next move to take, from either queue in turn, and whether the policy chose it.
+    fn next(&mut self, turn: usize, made: &mut u64) -> Option<(bool, Offer)> {
+        let priced = |cheap: &mut BinaryHeap<Offer>| cheap.pop().map(|offer| (false, offer));
+        if !turn.is_multiple_of(CHOSEN)
+            && let Some(offer) = priced(&mut self.cheap)
+        {
+            return Some(offer);
+        }
+        if let Some(known) = self.unseen.take() {
+            self.show(self.cheapest, &known, made);
+        }
+        self.queue.pop().map(|offer| (true, offer)).or_else(|| priced(&mut self.cheap))
     }
 
-    /// Finds the moves of the engine's state, and offers them.
-    fn expand(&mut self, at: u32, made: &mut u64) {
-        let Offered { known, scores } = self.explored.expand(at);
+    /// Finds the moves of the engine's state, and offers them by price; what is known of them.
+    fn expand(&mut self, at: u32, made: &mut u64) -> Vec<Known> {
+        let known = self.explored.expand(at);
         let cost = self.cost(at);
-        let unlikely = unlikely(&scores);
+        for (place, known) in known.iter().enumerate() {
+            *made += 1;
+            let cost = cost.saturating_add_signed(known.delta) as f64;
+            self.cheap.push((Reverse(cost.to_bits()), Reverse(*made), at, place));
+        }
+        known
+    }
+
+    /// Offers the moves of a state by the policy.
+    fn show(&mut self, at: u32, known: &[Known], made: &mut u64) {
+        let unlikely = unlikely(&self.explored.scores(at, known));
         let penalty = self.likely[at as usize].penalty;
         let mut likely: Vec<(f64, usize)> = unlikely.iter().map(|one| penalty + one).zip(0..).collect();
         likely.sort_by(|a, b| a.0.total_cmp(&b.0));
         likely.truncate(self.prior.width);
         self.likely[at as usize].unlikely = unlikely;
-        let cheap = known.iter().map(|known| cost.saturating_add_signed(known.delta) as f64).zip(0..);
-        for (penalty, place) in cheap {
-            *made += 1;
-            self.cheap.push((Reverse(penalty.to_bits()), Reverse(*made), at, place));
-        }
         for (penalty, place) in likely {
             *made += 1;
             self.queue.push((Reverse(penalty.to_bits()), Reverse(*made), at, place));

@@ -75,6 +75,11 @@ pub enum Among {
     Read,
 }
 
+impl Among {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Among; 3] = [Among::First, Among::All, Among::Read];
+}
+
 impl Part {
     /// All parts, in the order in which they are stored.
     pub fn all() -> Vec<Part> {
@@ -83,7 +88,7 @@ impl Part {
             parts.extend([Side::Itself, Side::First, Side::Others, Side::Readers].map(|side| Part::Round(round, side)));
             parts.push(Part::RoundBias(round));
         }
-        parts.extend([Among::First, Among::All, Among::Read].map(Part::MoveNodes));
+        parts.extend(Among::ALL.map(Part::MoveNodes));
         parts.extend([Part::MoveNumbers, Part::Rule, Part::MoveBias, Part::MoveHidden, Part::MoveHiddenBias, Part::Score]);
         parts.extend([Part::StateNodes, Part::StateNumbers, Part::StateBias, Part::Value, Part::ValueBias]);
         parts

@@ -9,7 +9,7 @@ use crate::engine::{Engine, Moves};
 /// Gives advice to searches.
 pub trait Advisor: fmt::Debug {
     /// To a search that begins at the engine's current state.
-    fn advise<'a>(&'a self, engine: &Engine<'_>, library: &Library) -> Box<dyn Advice + 'a>;
+    fn advise<'a>(&'a self, engine: &Engine<'_>, library: &'a Library) -> Box<dyn Advice + 'a>;
 }
 
 /// Knows the state that an engine is in, as long as it is told of each move that is taken and undone.

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 use super::table::{Table, Way};
 use super::{Course, Gumbel};
-use crate::explored::{Explored, Offered};
+use crate::explored::Explored;
 use crate::features::Known;
 
 /// Without a policy: of two moves whose costs differ by so much, as logarithms, the cheaper one is some e
@@ -266,7 +266,8 @@ impl<'s, 'w, 'e, 'm> Searching<'s, 'w, 'e, 'm> {
 
     /// How promising each move of the engine's state is, and what may still be saved there.
     fn promises(&mut self, at: u32, cost: Ns) -> (Vec<f64>, f64) {
-        let Offered { known, scores } = self.explored.expand(at);
+        let known = self.explored.expand(at);
+        let scores = self.explored.scores(at, &known);
         let share = |known: &Known| (known.delta as f64 / cost.max(1) as f64).max(-1.0);
         match self.explored.value(&known) {
             Some(value) => (scores.into_iter().map(f64::from).collect(), f64::from(value).max(0.0)),

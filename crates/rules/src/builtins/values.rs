@@ -27,9 +27,11 @@ pub(super) static TABLE: &[Builtin] = &[
     Builtin {
         name: "value",
         arity: (1, 1),
-        help: "the common value of a splat constant",
+        help: "the common value of a splat constant, which must be finite",
         run: |a, s| {
-            s.old(value(&a[0])?).and_then(|v| constants::splat(s.graph(), v)).map(Val::Float).ok_or_else(|| "not a splat constant".into())
+            // Rules are proved over the reals.
+            let splat = s.old(value(&a[0])?).and_then(|v| constants::splat(s.graph(), v)).filter(|splat| splat.is_finite());
+            splat.map(Val::Float).ok_or_else(|| "not a splat constant of a finite value".into())
         },
     },
     Builtin {

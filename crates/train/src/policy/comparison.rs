@@ -7,7 +7,7 @@ use regraft_cost::{Ns, Roofline};
 use regraft_ir::{Bindings, Graph, Steps};
 use regraft_policy::{Embedding, Guide, Gumbel, Prior, Weights};
 use regraft_rules::{Anything, Library};
-use regraft_search::{Engine, Exact, Guided, Matcher, Outcome, Strategy};
+use regraft_search::{Engine, Exact, Guided, Matcher, Outcome, Strategy, all_moves};
 use serde::Serialize;
 
 use super::problem::{network, problem, seeded};
@@ -69,7 +69,10 @@ pub struct Row {
     /// Each move decided by simulations that the policy guides.
     pub gumbel: Reached,
     /// What the policy had found within a twentieth of the time of exact search, relative to what that found.
+    /// Both know which moves the block has as it is: to find them out takes either as long.
     pub early: f64,
+    /// The same for the order of prices alone.
+    pub early_delta: f64,
     /// Exact search, and exact search with advice from the policy; their states are not counted in the same
     /// way.
     pub exact: [Visited; 2],
@@ -131,7 +134,7 @@ impl Comparison {
         let mut ways: Vec<(usize, Ns)> = Vec::new();
         let mut search = |search: &Observed<'_>| {
             let mut engine = Engine::new(graph.clone(), prices);
-            let mut matcher = Matcher::new(library, &Anything);
+            let mut matcher = begun(&mut engine, library);
             let mut curve = Vec::new();
             let begun = Instant::now();
             let found = search(&mut engine, &mut matcher, &mut |cost| curve.push((cost, begun.elapsed().as_secs_f64())));
@@ -150,11 +153,13 @@ impl Comparison {
         let exact = Exact::default();
         let exact: [&dyn Strategy; 2] = [&exact, &Guided { exact, advisor: weights }];
         let exact = exact.map(|exact| {
-            let mut within = |visits| exact.search(&mut engine, &mut Matcher::new(library, &Anything), &mut Steps(visits));
-            let begun = Instant::now();
-            let all = within(self.visits);
-            let seconds = begun.elapsed().as_secs_f64();
-            let tenth = within(self.visits / 10);
+            let mut within = |visits| {
+                let mut matcher = begun(&mut engine, library);
+                let begun = Instant::now();
+                (exact.search(&mut engine, &mut matcher, &mut Steps(visits)), begun.elapsed().as_secs_f64())
+            };
+            let (all, seconds) = within(self.visits);
+            let (tenth, _) = within(self.visits / 10);
             // Prefixes of what exact search found are ways, too.
             for script in all.scripts.iter().chain(&tenth.scripts) {
                 for (at, step) in script.moves.iter().enumerate() {
@@ -178,8 +183,11 @@ impl Comparison {
             }
         };
         let ([teacher, _], _, seconds) = exact[0];
-        let in_time = prior.iter().take_while(|(_, at)| *at <= seconds * EARLY).last();
-        let early = in_time.map_or(start, |(cost, _)| *cost) as f64 / teacher.max(1) as f64;
+        let early = |curve: &[(Ns, f64)]| {
+            let in_time = curve.iter().take_while(|(_, at)| *at <= seconds * EARLY).last();
+            in_time.map_or(start, |(cost, _)| *cost) as f64 / teacher.max(1) as f64
+        };
+        let [early_delta, early] = [&delta, &prior].map(|curve| early(curve));
         let [delta, prior, gumbel] = [&delta, &prior, &gumbel].map(|curve| reached(curve));
         // A state that was reached by so many expansions is as many moves away at most.
         let close = ways.iter().filter(|(_, cost)| *cost as f64 <= best * CLOSE).map(|(steps, _)| *steps);
@@ -193,6 +201,7 @@ impl Comparison {
             prior,
             gumbel,
             early,
+            early_delta,
             exact: exact.map(|(costs, visits, seconds)| Visited { costs: costs.map(|cost| cost as f64 / best), visits, seconds }),
             fewest: fewest.unwrap_or(0),
         }
@@ -201,6 +210,13 @@ impl Comparison {
 
 /// A search that tells of each cheapest cost.
 type Observed<'s> = dyn Fn(&mut Engine<'_>, &mut Matcher<'_>, &mut dyn FnMut(Ns)) -> Outcome + 's;
+
+/// A matcher that knows which moves there are at first.
+fn begun<'a>(engine: &mut Engine<'_>, library: &'a Library) -> Matcher<'a> {
+    let mut matcher = Matcher::new(library, &Anything);
+    all_moves(engine, &mut matcher);
+    matcher
+}
 
 fn endless() -> Steps {
     Steps(u64::MAX)
@@ -225,8 +241,9 @@ pub struct Totals {
     pub costs: [f64; 7],
     /// Milliseconds of a state, by price, by the policy, and in simulations.
     pub state_ms: [f64; 3],
-    /// What the policy had found within a twentieth of the time of exact search, relative to what that found.
-    pub early: f64,
+    /// What the policy had found within a twentieth of the time of exact search, relative to what that found,
+    /// and what prices alone had.
+    pub early: [f64; 2],
     /// Seconds of exact search with advice over those without.
     pub advice: f64,
 }
@@ -259,7 +276,7 @@ impl Totals {
             reached: found.map(|of| rows.iter().filter(|row| of(row) <= CLOSE).count()),
             costs: found.map(|of| mean(&|row| of(row))),
             state_ms: each.map(|of| mean(&|row| of(row).state_ms.max(1e-6))),
-            early: mean(&|row| row.early),
+            early: [mean(&|row| row.early), mean(&|row| row.early_delta)],
             advice: mean(&|row| row.exact[1].seconds.max(1e-6) / row.exact[0].seconds.max(1e-6)),
         }
     }
