@@ -247,3 +247,15 @@ fn sums_are_combined_as_a_table_says() {
         assert!(refusal.to_string().contains(why), "{rows}: {refusal}");
     }
 }
+
+#[test]
+fn an_infinite_value_is_not_read() {
+    let rule = "(rule r (max ?x ?c) => (clip ?x :min (value ?c) :max none) (when (splat ?c)) (numeric exact))";
+    for (bound, expected) in [("-2.5", true), ("-inf", false)] {
+        let graph = text::parse(&format!("graph (x: f32[4]) {{ const c: f32[] = {bound} output Max(x, c) as y }}")).unwrap();
+        let root = graph.outputs()[0].value.node;
+        let rule = &parse("t", rule).unwrap()[0];
+        let made = matches_at(&graph, rule, 0, root).iter().any(|found| instantiate(&graph, rule, found, &Anything).is_ok());
+        assert_eq!(made, expected, "{bound}");
+    }
+}
