@@ -322,7 +322,10 @@ fn confirmed(subject: &Subject<'_>, feeds: &Feeds) -> Result<(Agreement, f64), S
     let tolerance = tolerance(subject.candidate);
     match exact::noise(&names, (before, &a), feeds)? {
         noise if noise > tolerance => Err(format!("the last bit of a double moves the input model by {noise:.1e}")),
-        _ if subject.rounds() => Ok((exact, exact::noise_rounded(&names, (before, &a), feeds)?.min(tolerance))),
+        noise if subject.rounds() => {
+            let rounded = exact::noise_rounded(&names, (before, &a), feeds)?;
+            Ok((exact, noise.max(rounded.min(tolerance))))
+        }
         noise => Ok((exact, noise)),
     }
 }
