@@ -1,10 +1,11 @@
 //! What a rewrite does to operators around it: it is charged to the rewrite.
 //!
 //! A runtime that computes several operators in one kernel no longer does so when one of them is
-//! rewritten. Then others take longer that look as before, further than a [`Signature`] sees: where a factor is moved out of a GELU, its error
-//! function, which cost nothing, is a kernel. Prices of signatures would tell that of half of their
-//! places and believe none. So what such an operator takes beyond what it takes in the input is added
-//! to the nearest operators that the input does not have; likewise what others near it take less.
+//! rewritten. Then others take longer that look as before, further than a [`Signature`] sees: where a
+//! factor is moved out of a GELU, its error function, which cost nothing, is a kernel. Prices of
+//! signatures would tell that of half of their places and believe none. So what such an operator takes
+//! beyond what it takes in the input is added to the nearest operators that the input does not have;
+//! likewise what others near it take less.
 
 use std::collections::BTreeMap;
 

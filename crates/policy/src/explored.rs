@@ -55,13 +55,9 @@ impl<'s, 'w: 's, 'e, 'm> Explored<'s, 'w, 'e, 'm> {
     /// The engine's current state alone.
     pub(crate) fn new(guide: Guide<'w>, engine: &'s mut Engine<'e>, matcher: &'s mut Matcher<'m>) -> Explored<'s, 'w, 'e, 'm> {
         let start = engine.depth();
-        let policy = match guide {
-            Guide::Policy(weights) => Some(Policy::new(weights, matcher.library())),
-            Guide::Delta => None,
-        };
-        let nodes = match guide {
-            Guide::Policy(weights) => Some(Embedding::new(weights, engine)),
-            Guide::Delta => None,
+        let (policy, nodes) = match guide {
+            Guide::Policy(weights) => (Some(Policy::new(weights, matcher.library())), Some(Embedding::new(weights, engine))),
+            Guide::Delta => (None, None),
         };
         let root = State { parent: None, cost: engine.cost(), key: engine.key(), depth: 0, changes: None, moves: None, scores: None };
         let (states, path) = (vec![root], vec![0]);
