@@ -56,7 +56,7 @@ pub struct Node {
     /// Readers of the results: `(reader, operand slot)`, ascending; a reader of two operands occurs
     /// twice.
     pub users: SmallVec<[(NodeId, u32); 4]>,
-    /// At least that of each operand, unless patches are applied that made it read another.
+    /// At least that of each operand.
     pub(crate) level: u32,
 }
 
@@ -90,8 +90,6 @@ pub struct Graph {
     pub(crate) nodes: Vec<Option<Node>>,
     pub(crate) inputs: Vec<NodeId>,
     pub(crate) outputs: Vec<Output>,
-    /// How many of the patches that are applied made a node read one of a higher level.
-    pub(crate) out_of_level: u32,
 }
 
 impl Graph {
@@ -312,7 +310,6 @@ impl Graph {
         for id in self.topological() {
             self.node_mut(id).level = self.level_below(&self.node(id).inputs);
         }
-        self.out_of_level = 0;
     }
 
     /// The least level above those of all operands.
@@ -327,7 +324,7 @@ impl Graph {
             return false;
         }
         // What is computed from a node has no lower level.
-        let lowest = if self.out_of_level > 0 { 0 } else { on.iter().map(|id| self.node(*id).level).min().unwrap_or(u32::MAX) };
+        let lowest = on.iter().map(|id| self.node(*id).level).min().unwrap_or(u32::MAX);
         let mut seen = NodeSet::of(self, std::iter::empty());
         while let Some(id) = stack.pop() {
             if on.contains(&id) {

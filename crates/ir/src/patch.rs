@@ -64,8 +64,8 @@ pub struct Applied {
     pub rewired: SmallVec<[(NodeId, u32, ValueId); 8]>,
     /// Declared outputs that now return another value: `(index, previous value)`.
     pub outputs: SmallVec<[(usize, ValueId); 2]>,
-    /// Whether a node reads one of a higher level since.
-    is_out_of_level: bool,
+    /// Nodes that are further below the inputs since: `(node, previous level)`, in the order of change.
+    raised: Vec<(NodeId, u32)>,
 }
 
 impl Graph {
@@ -85,7 +85,7 @@ impl Graph {
             removed: Vec::new(),
             rewired: SmallVec::new(),
             outputs: SmallVec::new(),
-            is_out_of_level: false,
+            raised: Vec::new(),
         };
         let base = self.nodes.len() as u32;
         let resolve = |value: PatchValue| match value {
@@ -110,12 +110,6 @@ impl Graph {
             self.redirect(old, new, base, &mut applied);
             doubtful.push(old.node);
         }
-        let is_out_of_level = |(reader, slot, _): &(NodeId, u32, ValueId)| {
-            let node = self.node(*reader);
-            self.node(node.inputs[*slot as usize].node).level > node.level
-        };
-        applied.is_out_of_level = applied.rewired.iter().any(is_out_of_level);
-        self.out_of_level += u32::from(applied.is_out_of_level);
         while let Some(id) = doubtful.pop() {
             let dead = self.get(id).is_some_and(|n| n.users.is_empty() && !matches!(n.op.kind(), OpKind::Input)) && !self.feeds_output(id);
             if dead {
@@ -124,12 +118,15 @@ impl Graph {
                 applied.removed.push((id, node));
             }
         }
+        self.raise_readers(&mut applied);
         applied
     }
 
     /// Undoes the latest patch that is still applied.
     pub fn undo(&mut self, applied: Applied) {
-        self.out_of_level -= u32::from(applied.is_out_of_level);
+        for (id, before) in applied.raised.into_iter().rev() {
+            self.node_mut(id).level = before;
+        }
         for (id, node) in applied.removed.into_iter().rev() {
             for (slot, value) in node.inputs.iter().enumerate() {
                 self.add_user(value.node, id, slot as u32);
@@ -149,6 +146,21 @@ impl Graph {
                 self.detach(id);
             }
             self.nodes.pop();
+        }
+    }
+
+    /// Gives rewired readers, and what is computed from them, at least the level of what they read.
+    fn raise_readers(&mut self, applied: &mut Applied) {
+        let mut stack: SmallVec<[NodeId; 8]> =
+            applied.rewired.iter().map(|(reader, ..)| *reader).filter(|id| self.get(*id).is_some()).collect();
+        while let Some(id) = stack.pop() {
+            let node = self.node(id);
+            let level = node.inputs.iter().map(|value| self.node(value.node).level).max().unwrap_or(0);
+            if level > node.level {
+                stack.extend(node.users.iter().map(|(reader, _)| *reader));
+                applied.raised.push((id, node.level));
+                self.node_mut(id).level = level;
+            }
         }
     }
 

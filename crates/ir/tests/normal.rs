@@ -1,6 +1,6 @@
 //! Normal forms, the canonical key, and that patches undo exactly.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use regraft_ir::eval::{NoOpaque, run};
 use regraft_ir::normal::{CSE, DCE, cse, cse_steps, dce, dce_steps, undo};
@@ -106,7 +106,7 @@ fn state(g: &Graph) -> (String, Vec<Users>, u128, usize) {
     (print(g), g.ids().map(users).collect(), canonical_key(g), g.capacity())
 }
 
-/// Users are exactly the operand slots that read each node.
+/// Users are exactly the operand slots that read each node, and what depends on what is known.
 fn assert_consistent(g: &Graph) {
     let mut wanted: HashMap<NodeId, Vec<(NodeId, u32)>> = g.ids().map(|id| (id, Vec::new())).collect();
     for id in g.ids() {
@@ -122,6 +122,18 @@ fn assert_consistent(g: &Graph) {
     }
     assert!(g.outputs().iter().all(|o| g.get(o.value.node).is_some()));
     assert_eq!(g.topological().len(), g.len(), "no cycles");
+    for id in g.ids() {
+        let mut above = vec![id];
+        let mut at = 0;
+        while at < above.len() {
+            let read = g.node(above[at]).inputs.iter().map(|value| value.node);
+            above.extend(read.filter(|id| !above.contains(id)).collect::<HashSet<_>>());
+            at += 1;
+        }
+        for other in g.ids() {
+            assert_eq!(g.depends([id], &[other]), above.contains(&other), "{id:?} on {other:?} in\n{}", print(g));
+        }
+    }
 }
 
 fn outputs_of(g: &Graph) -> Vec<Value<f64>> {
