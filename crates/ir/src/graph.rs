@@ -319,6 +319,11 @@ impl Graph {
 
     /// Whether one of some nodes is, or is computed from, one of others.
     pub fn depends(&self, from: impl IntoIterator<Item = NodeId>, on: &[NodeId]) -> bool {
+        self.walk(from, on, &mut 0)
+    }
+
+    /// The same, counting the nodes that are visited.
+    pub(crate) fn walk(&self, from: impl IntoIterator<Item = NodeId>, on: &[NodeId], visited: &mut usize) -> bool {
         let mut stack: SmallVec<[NodeId; 16]> = from.into_iter().collect();
         if stack.is_empty() {
             return false;
@@ -327,6 +332,7 @@ impl Graph {
         let lowest = on.iter().map(|id| self.node(*id).level).min().unwrap_or(u32::MAX);
         let mut seen = NodeSet::of(self, std::iter::empty());
         while let Some(id) = stack.pop() {
+            *visited += 1;
             if on.contains(&id) {
                 return true;
             }

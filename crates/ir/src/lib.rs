@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ancestors;
 pub mod attr;
 mod budget;
 pub mod constant;
@@ -51,6 +52,7 @@ pub mod ty;
 mod typed;
 pub mod view;
 
+pub use ancestors::Ancestors;
 pub use attr::{Attr, AttrField, Float};
 pub use budget::{Budget, Steps};
 pub use constant::Const;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regraft_ir::{Graph, NewNode, NodeId, NodeSet, PatchValue};
+use regraft_ir::{Ancestors, Graph, NewNode, NodeId, NodeSet, PatchValue};
 use regraft_rules::twin;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -16,6 +16,7 @@ use super::state::Engine;
 /// All moves of the current state, found from scratch.
 pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Moves {
     let anchors: Vec<NodeId> = engine.graph().ids().collect();
+    matcher.ancestors().forget();
     let offer = matcher.at(engine.matched(), &anchors, &mut FxHashSet::default());
     engine.count_matching(anchors.len(), &offer);
     Moves::of(offer)
@@ -27,10 +28,11 @@ pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Moves {
 /// was asked about what it changed.
 pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &Moves) -> Moves {
     let graph = engine.graph();
+    matcher.ancestors().forget();
     let dirty = engine.dirty();
     let change =
         Change { engine, near: Near::of(dirty.iter().copied()), dirty: NodeSet::of(graph, dirty.iter().copied()), came: engine.came() };
-    let Surviving { mut moves, mut blocked, again } = change.surviving(before);
+    let Surviving { mut moves, mut blocked, again } = change.surviving(before, matcher.ancestors());
     // A match lies downstream of a change that makes it; and where the answers are the same, so are the
     // matches.
     let touched = before.asked().touched(&change.near, &change.dirty);
@@ -53,7 +55,7 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &M
         let graph = engine.graph();
         for step in std::mem::take(&mut blocked) {
             let is_known = || moves.iter().chain(&offer.moves).any(|one| one.match_id() == step.match_id());
-            let is_possible = !step.closes_cycle(graph) && !is_known();
+            let is_possible = !step.closes_cycle(graph, matcher.ancestors()) && !is_known();
             if is_possible { &mut offer.moves } else { &mut blocked }.push(step);
         }
     }
@@ -80,7 +82,7 @@ struct Surviving {
 }
 
 impl Change<'_, '_> {
-    fn surviving(&self, before: &Moves) -> Surviving {
+    fn surviving(&self, before: &Moves, ancestors: &mut Ancestors) -> Surviving {
         // Only a move with several roots can close a cycle, and only through a path that a later move
         // added.
         let added = (before.merges() && self.engine.last_step().is_some_and(|step| step.adds_paths)).then(|| self.added_paths());
@@ -96,7 +98,7 @@ impl Change<'_, '_> {
                     && added.as_ref().is_some_and(|(above, below)| {
                         step.roots().iter().any(|id| above.contains(*id)) && step.reads().any(|id| below.contains(id))
                     })
-                    && step.closes_cycle(self.engine.graph());
+                    && step.closes_cycle(self.engine.graph(), ancestors);
                 if closes {
                     blocked.push(step.clone());
                 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use regraft_ir::{Graph, NodeId, OpKind, View};
+use regraft_ir::{Ancestors, Graph, NodeId, OpKind, View};
 use regraft_rules::{Found, Join, Library, Refusal, Rooted, Writable, accept, edit, joins_at, sources_at, sources_at_both};
 use rustc_hash::{FxHashSet, FxHasher};
 
@@ -43,6 +43,8 @@ pub struct Matcher<'a> {
     numbering: Numbering,
     others: Numbering,
     spare: Numbering,
+    /// Of the graph in which moves are being found.
+    ancestors: Ancestors,
     cache: MatchCache,
     /// Matches that were not rewritten.
     pub refusals: Refusals,
@@ -68,6 +70,7 @@ impl<'a> Matcher<'a> {
             numbering: Numbering::default(),
             others: Numbering::default(),
             spare: Numbering::default(),
+            ancestors: Ancestors::default(),
             cache: cache.about(library),
             refusals: Default::default(),
             refused: FxHashSet::default(),
@@ -111,6 +114,11 @@ impl<'a> Matcher<'a> {
     /// The most operators on a path of a pattern whose root is of this kind.
     pub(super) fn depth(&self, kind: OpKind) -> usize {
         self.depths[kind as usize]
+    }
+
+    /// Of the graph that it was last asked about, or told to [forget](Ancestors::forget).
+    pub(super) fn ancestors(&mut self) -> &mut Ancestors {
+        &mut self.ancestors
     }
 
     /// What rules offer at `anchors`: each match once, and none of those `seen`.
@@ -161,7 +169,7 @@ impl<'a> Matcher<'a> {
                 continue;
             }
             let (reads_below, found) = (placed.template.reads_below, Arc::new(Move::new(graph, placed, identity)));
-            if reads_below && found.closes_cycle(graph) {
+            if reads_below && found.closes_cycle(graph, &mut self.ancestors) {
                 self.refuse(graph, anchor, found.rule, &Refusal::Cycle.to_string());
                 offer.blocked.push(found);
                 continue;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use regraft_ir::{Graph, NodeId, Patch};
+use regraft_ir::{Ancestors, Graph, NodeId, Patch};
 use regraft_rules::{Edit, Found, Rule};
 use smallvec::SmallVec;
 
@@ -92,15 +92,17 @@ impl Move {
         &self.near
     }
 
-    /// Whether it would close a cycle.
-    pub(super) fn closes_cycle(&self, graph: &Graph) -> bool {
+    /// Whether it would close a cycle in this graph, whose `ancestors` these are.
+    pub(super) fn closes_cycle(&self, graph: &Graph, ancestors: &mut Ancestors) -> bool {
         let roots = self.roots();
+        // A new node may read the only root itself: it keeps reading what stood there.
+        let is_only = |id: &NodeId| roots.len() == 1 && roots[0] == *id;
         // What all of them read themselves depends on none of them.
         let is_above = |id: &NodeId| roots.iter().all(|root| graph.node(*root).inputs.iter().any(|value| value.node == *id));
         // What depends on constants alone does not depend on a root that does not.
         let all_vary = roots.iter().all(|root| !graph.node(*root).constant);
-        let read = self.reads().filter(|id| !(all_vary && graph.node(*id).constant || is_above(id)));
-        regraft_rules::depends(graph, read, &roots)
+        let read = self.reads().filter(|id| !(all_vary && graph.node(*id).constant || is_above(id) || is_only(id)));
+        ancestors.depends(graph, read, &roots)
     }
 
     /// Identity of the match: rule, operators, operand order.

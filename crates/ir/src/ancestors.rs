@@ -1,0 +1,117 @@
+//! `Ancestors`: what nodes of one graph are computed from, for many questions about it.
+
+use smallvec::SmallVec;
+
+use crate::graph::{Graph, NodeId};
+use crate::node_set::NodeSet;
+
+/// What a visit of a node costs, in words of a row.
+const VISIT: usize = 16;
+
+/// Answers whether nodes of a graph depend on others, as [`Graph::depends`] does.
+///
+/// The first answers come from walks. Once these have taken as long as finding out what every node
+/// depends on, that is found out, a row of bits per node, and each further answer is a bit.
+#[derive(Clone, Debug, Default)]
+pub struct Ancestors {
+    /// Words of a row.
+    words: usize,
+    /// For each node, the nodes that it is computed from.
+    rows: Vec<u64>,
+    /// Nodes whose row is known.
+    known: NodeSet,
+    /// Nodes that walks have visited.
+    visited: usize,
+}
+
+impl Ancestors {
+    /// Forgets what is known: the graph is another one.
+    pub fn forget(&mut self) {
+        (self.words, self.visited) = (0, 0);
+    }
+
+    /// Whether one of some nodes is, or is computed from, one of others.
+    pub fn depends(&mut self, graph: &Graph, from: impl IntoIterator<Item = NodeId>, on: &[NodeId]) -> bool {
+        if self.words == 0 {
+            let words = graph.capacity().div_ceil(64);
+            if self.visited * VISIT <= graph.capacity() * (2 * words + VISIT) {
+                return graph.walk(from, on, &mut self.visited);
+            }
+            self.words = words;
+            self.rows.resize(words * graph.capacity(), 0);
+            self.known = NodeSet::of(graph, std::iter::empty());
+        }
+        from.into_iter().any(|id| on.contains(&id) || on.iter().any(|other| self.is_above(graph, *other, id)))
+    }
+
+    /// Whether a node is computed from another one.
+    fn is_above(&mut self, graph: &Graph, above: NodeId, id: NodeId) -> bool {
+        self.find(graph, id);
+        self.rows[id.0 as usize * self.words + above.0 as usize / 64] >> (above.0 % 64) & 1 == 1
+    }
+
+    /// Finds out the row of a node, and those of the nodes above it.
+    fn find(&mut self, graph: &Graph, id: NodeId) {
+        let mut stack: SmallVec<[NodeId; 32]> = SmallVec::from_iter([id]);
+        while let Some(id) = stack.last().copied() {
+            if self.known.contains(id) {
+                stack.pop();
+                continue;
+            }
+            let operands = || graph.node(id).inputs.iter().map(|value| value.node);
+            let waiting = stack.len();
+            stack.extend(operands().filter(|id| !self.known.contains(*id)));
+            if stack.len() > waiting {
+                continue;
+            }
+            let (words, own) = (self.words, id.0 as usize * self.words);
+            self.rows[own..own + words].fill(0);
+            for operand in operands() {
+                let other = operand.0 as usize * words;
+                for at in 0..words {
+                    self.rows[own + at] |= self.rows[other + at];
+                }
+                self.rows[own + operand.0 as usize / 64] |= 1 << (operand.0 % 64);
+            }
+            self.known.insert(id);
+            stack.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::op::Op;
+    use crate::ops::{Add, Relu};
+    use crate::ty::TensorType;
+
+    #[test]
+    fn rows_answer_as_walks_do() {
+        let mut graph = Graph::new("ladder");
+        let x = graph.add_input("x", TensorType::new(DType::F32, [2i64]));
+        let y = graph.add_input("y", TensorType::new(DType::F32, [2i64]));
+        let mut sides = [x, y];
+        for at in 0..150 {
+            let (from, to) = (at % 2, (at / 3) % 2);
+            let relu = graph.add(Op::Relu(Relu {}), &[sides[from]]).expect("a type").out();
+            sides[to] = if at % 5 == 0 { graph.add(Op::Add(Add {}), &sides).expect("a type").out() } else { relu };
+        }
+        let ids: Vec<NodeId> = graph.ids().collect();
+        let mut ancestors = Ancestors::default();
+        let mut answers = [0, 0];
+        for round in 0..2 {
+            for id in ids.iter().rev() {
+                for other in &ids {
+                    let answer = graph.depends([*id], &[*other]);
+                    assert_eq!(ancestors.depends(&graph, [*id], &[*other]), answer, "{id:?} on {other:?} in round {round}");
+                    answers[usize::from(answer)] += 1;
+                }
+            }
+            assert!(ancestors.words > 0, "rows were never found out");
+            ancestors.forget();
+        }
+        assert!(answers.iter().all(|count| *count > 1000), "{answers:?}");
+    }
+}
