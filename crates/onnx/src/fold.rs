@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use regraft_ir::key::ValueKeys;
-use regraft_ir::{Const, NodeId, Op, TensorType, ValueId, eval};
+use regraft_ir::{Const, NodeId, Op, TensorType, ValueId, eval, parallel};
 
 use crate::error::WriteError;
 use crate::mapped;
@@ -20,6 +20,9 @@ const FREE_GROWTH: u64 = 4 << 20;
 
 /// A model may always grow by its size divided by this.
 const FREE_SHARE: u64 = 20;
+
+/// Most constants that are computed at once: each may take a lot of memory meanwhile.
+const THREADS: usize = 4;
 
 /// What folding did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +49,9 @@ pub(crate) fn fold(plan: &mut Plan<'_>, allowance: u64, park: Option<&Path>) -> 
     let limit = plan.model.constant_bytes() + allowance;
     let mut groups: Vec<(i128, Vec<ValueId>)> = ledger.groups().into_iter().map(|g| (ledger.growth(&g).0, g)).collect();
     groups.sort();
+    if park.is_none() {
+        ledger.compute(&groups, limit);
+    }
     let mut queue: std::collections::VecDeque<Vec<ValueId>> = groups.into_iter().map(|g| g.1).collect();
     while let Some(group) = queue.pop_front() {
         let (growth, counts) = ledger.growth(&group);
@@ -218,6 +224,25 @@ impl<'p, 'a> Ledger<'p, 'a> {
             }
         }
         (growth, counts)
+    }
+
+    /// Computes what will probably be folded of these groups, which come with the bytes that they add,
+    /// on several threads: it is known when it is asked for.
+    fn compute(&mut self, groups: &[(i128, Vec<ValueId>)], limit: u64) {
+        let mut total = i128::from(self.total);
+        let mut wanted: Vec<(u128, ValueId)> = Vec::new();
+        for (growth, group) in groups {
+            if *growth <= 0 || total + growth <= i128::from(limit) {
+                total += growth;
+                wanted.extend(group.iter().map(|value| (self.keys.key(*value), *value)));
+            }
+        }
+        wanted.sort();
+        wanted.dedup_by_key(|(key, _)| *key);
+        let Plan { graph, model, .. } = self.plan;
+        parallel::map(&wanted, parallel::cores().min(THREADS), |(key, value)| {
+            model.folds.get(*key, limit, || eval::constant_value(graph, *value)).is_ok()
+        });
     }
 
     /// What a value is folded to, in a file in `park` on request; `None` if it is not computed. So
