@@ -7,6 +7,8 @@ use crate::node_set::NodeSet;
 
 /// What a visit of a node costs, in words of a row.
 const VISIT: usize = 16;
+/// Of larger graphs, rows take too much memory: those of one of this size take 32 MiB.
+const MOST: usize = 1 << 14;
 
 /// Answers whether nodes of a graph depend on others, as [`Graph::depends`] does.
 ///
@@ -33,12 +35,12 @@ impl Ancestors {
     /// Whether one of some nodes is, or is computed from, one of others.
     pub fn depends(&mut self, graph: &Graph, from: impl IntoIterator<Item = NodeId>, on: &[NodeId]) -> bool {
         if self.words == 0 {
-            let words = graph.capacity().div_ceil(64);
-            if self.visited * VISIT <= graph.capacity() * (2 * words + VISIT) {
+            let (nodes, words) = (graph.capacity(), graph.capacity().div_ceil(64));
+            if nodes > MOST || self.visited * VISIT <= nodes * (2 * words + VISIT) {
                 return graph.walk(from, on, &mut self.visited);
             }
             self.words = words;
-            self.rows.resize(words * graph.capacity(), 0);
+            self.rows.resize(words * nodes, 0);
             self.known = NodeSet::of(graph, std::iter::empty());
         }
         from.into_iter().any(|id| on.contains(&id) || on.iter().any(|other| self.is_above(graph, *other, id)))
@@ -84,7 +86,8 @@ mod tests {
     use super::*;
     use crate::dtype::DType;
     use crate::op::Op;
-    use crate::ops::{Add, Relu};
+    use crate::ops::activation::Relu;
+    use crate::ops::arithmetic::Add;
     use crate::ty::TensorType;
 
     #[test]
