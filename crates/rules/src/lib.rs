@@ -55,7 +55,7 @@ pub use coverage::Coverage;
 pub use domain::{Case, Domain};
 pub use draw::Draw;
 pub use error::RuleError;
-pub use instantiate::{Anything, AtOpset, Edit, Refusal, Writable, closes_cycle, edit, instantiate, twin};
+pub use instantiate::{Anything, AtOpset, Edit, Refusal, Writable, closes_cycle, depends, edit, instantiate, twin};
 pub use library::{Library, Rooted};
 pub use matcher::{Found, Join, accept, joins_at, matches_at, sources_at, sources_at_both};
 pub use monotone::{Reach, reaches};

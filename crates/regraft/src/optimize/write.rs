@@ -30,21 +30,20 @@ pub fn write(run: &mut Run<'_>, decision: &Decision) -> Result<Output, Failure> 
     run.phase(Phase::Write, &request.output.display().to_string());
     let old = [Some(beside(&request.output)), request.certificate.clone()];
     old.iter().flatten().filter(|path| **path != request.output).try_for_each(|path| discard(path))?;
-    let mut digest = None;
-    let (bytes, nodes, trails) = match decision.winner() {
+    let (bytes, nodes, trails, digest) = match decision.winner() {
         Some(winner) => {
             let written = &winner.artifact.written;
             let saved = written.save(&request.output, model.has_external_data());
             saved.map_err(|e| Failure::new(e).hint("check the output path with -o"))?;
             let trails = trails(&winner.script.graphs(model.graph()), &run.job.rules.library);
-            (written.size(), computing_nodes(&written.proto), trails)
+            (written.size(), computing_nodes(&written.proto), trails, None)
         }
         None => {
             copy_input(model, &request.input, &request.output)?;
             // A certificate without steps covers a copy of the input: any tampering is reported as
             // well.
-            digest = run.job.input.digest.clone().filter(|_| !model.has_external_data());
-            (model.size(), computing_nodes(model.proto()), Some(Vec::new()))
+            let digest = run.job.input.digest.clone().filter(|_| !model.has_external_data());
+            (model.size(), computing_nodes(model.proto()), Some(Vec::new()), digest)
         }
     };
     let certificate = certify(run, trails, digest)?;

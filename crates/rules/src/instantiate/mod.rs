@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, ValueId, View};
+use regraft_ir::{Ancestors, Attr, Const, DType, Dim, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, ValueId, View};
 use smallvec::SmallVec;
 
 use crate::expr::{Expr, Scope, Val};
@@ -496,7 +496,14 @@ fn prune(mut patch: Patch) -> Patch {
 /// True if an old value that the patch reads depends on a value that the patch replaces.
 pub fn closes_cycle(graph: &Graph, patch: &Patch) -> bool {
     let replaced: SmallVec<[NodeId; 2]> = patch.replace.iter().map(|(value, _)| value.node).collect();
+    depends(&mut Ancestors::of(graph), patch.reads().map(|value| value.node), &replaced)
+}
+
+/// True if one of the nodes that a patch reads depends on one that it replaces.
+///
+/// A single root without a cycle cannot get one later: everything it reads stays above it.
+pub fn depends(ancestors: &mut Ancestors<'_>, read: impl IntoIterator<Item = NodeId>, replaced: &[NodeId]) -> bool {
     // A new node may read the only root itself: it keeps reading what stood there.
     let only = if let [root] = *replaced { Some(root) } else { None };
-    graph.depends(patch.reads().map(|value| value.node).filter(|id| Some(*id) != only), &replaced)
+    ancestors.depends(read.into_iter().filter(|id| Some(*id) != only), replaced)
 }

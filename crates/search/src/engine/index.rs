@@ -16,8 +16,7 @@ use super::state::Engine;
 /// All moves of the current state, found from scratch.
 pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Moves {
     let anchors: Vec<NodeId> = engine.graph().ids().collect();
-    matcher.ancestors().forget();
-    let offer = matcher.at(engine.matched(), &anchors, &mut FxHashSet::default());
+    let offer = matcher.at(engine.matched(), &anchors, &mut FxHashSet::default(), &mut Ancestors::of(engine.graph()));
     engine.count_matching(anchors.len(), &offer);
     Moves::of(offer)
 }
@@ -28,11 +27,11 @@ pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Moves {
 /// was asked about what it changed.
 pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &Moves) -> Moves {
     let graph = engine.graph();
-    matcher.ancestors().forget();
+    let mut ancestors = Ancestors::of(graph);
     let dirty = engine.dirty();
     let change =
         Change { engine, near: Near::of(dirty.iter().copied()), dirty: NodeSet::of(graph, dirty.iter().copied()), came: engine.came() };
-    let Surviving { mut moves, mut blocked, again } = change.surviving(before, matcher.ancestors());
+    let Surviving { mut moves, mut blocked, again } = change.surviving(before, &mut ancestors);
     // A match lies downstream of a change that makes it; and where the answers are the same, so are the
     // matches.
     let touched = before.asked().touched(&change.near, &change.dirty);
@@ -48,14 +47,14 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &M
     let met = moves.near(&near).filter(|m| m.nodes.iter().any(|id| looked_at.contains(*id)));
     let mut known: FxHashSet<u64> = met.map(|m| m.match_id()).collect();
     blocked.retain(|m| !m.roots().iter().any(|id| looked_at.contains(*id)));
-    let mut offer = matcher.at(engine.matched(), &anchors, &mut known);
+    let mut offer = matcher.at(engine.matched(), &anchors, &mut known, &mut ancestors);
     if engine.last_step().is_some_and(|step| step.drops_paths) {
         // A match that would have closed a cycle through the dropped path may be possible now,
         // however far below.
         let graph = engine.graph();
         for step in std::mem::take(&mut blocked) {
             let is_known = || moves.iter().chain(&offer.moves).any(|one| one.match_id() == step.match_id());
-            let is_possible = !step.closes_cycle(graph, matcher.ancestors()) && !is_known();
+            let is_possible = !step.closes_cycle(graph, &mut ancestors) && !is_known();
             if is_possible { &mut offer.moves } else { &mut blocked }.push(step);
         }
     }
@@ -82,7 +81,7 @@ struct Surviving {
 }
 
 impl Change<'_, '_> {
-    fn surviving(&self, before: &Moves, ancestors: &mut Ancestors) -> Surviving {
+    fn surviving(&self, before: &Moves, ancestors: &mut Ancestors<'_>) -> Surviving {
         // Only a move with several roots can close a cycle, and only through a path that a later move
         // added.
         let added = (before.merges() && self.engine.last_step().is_some_and(|step| step.adds_paths)).then(|| self.added_paths());

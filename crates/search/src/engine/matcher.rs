@@ -43,8 +43,6 @@ pub struct Matcher<'a> {
     numbering: Numbering,
     others: Numbering,
     spare: Numbering,
-    /// Of the graph in which moves are being found.
-    ancestors: Ancestors,
     cache: MatchCache,
     /// Matches that were not rewritten.
     pub refusals: Refusals,
@@ -70,7 +68,6 @@ impl<'a> Matcher<'a> {
             numbering: Numbering::default(),
             others: Numbering::default(),
             spare: Numbering::default(),
-            ancestors: Ancestors::default(),
             cache: cache.about(library),
             refusals: Default::default(),
             refused: FxHashSet::default(),
@@ -116,13 +113,14 @@ impl<'a> Matcher<'a> {
         self.depths[kind as usize]
     }
 
-    /// Of the graph that it was last asked about, or told to [forget](Ancestors::forget).
-    pub(super) fn ancestors(&mut self) -> &mut Ancestors {
-        &mut self.ancestors
-    }
-
     /// What rules offer at `anchors`: each match once, and none of those `seen`.
-    pub(super) fn at(&mut self, (graph, facts): (&Graph, &Facts<'_>), anchors: &[NodeId], seen: &mut FxHashSet<u64>) -> Offer {
+    pub(super) fn at(
+        &mut self,
+        (graph, facts): (&Graph, &Facts<'_>),
+        anchors: &[NodeId],
+        seen: &mut FxHashSet<u64>,
+        ancestors: &mut Ancestors<'_>,
+    ) -> Offer {
         self.cache.all.enter(graph, facts);
         let (mut offer, mut asked) = (Offer::default(), Vec::new());
         let (mut nodes, mut others) = (std::mem::take(&mut self.numbering), std::mem::take(&mut self.others));
@@ -139,14 +137,14 @@ impl<'a> Matcher<'a> {
                 }
             };
             asked.extend(leaf.asked.iter().map(|at| nodes.node(graph, *at)));
-            self.offer((graph, anchor), &leaf, &nodes, seen, &mut offer);
+            self.offer((graph, anchor), &leaf, &nodes, seen, ancestors, &mut offer);
             for (rule, join) in &leaf.joins {
                 let join = renamed(join, &|at| nodes.node(graph, at.0));
                 for partner in join.partners(graph, &mut asked).into_iter().filter(|partner| *partner != anchor) {
                     let both = [anchor.min(partner), anchor.max(partner)];
                     let leaf = self.at_both((graph, facts), *rule, both, &mut others);
                     asked.extend(leaf.asked.iter().map(|at| others.node(graph, *at)));
-                    self.offer((graph, anchor), &leaf, &others, seen, &mut offer);
+                    self.offer((graph, anchor), &leaf, &others, seen, ancestors, &mut offer);
                 }
             }
             if !leaf.joins.is_empty() {
@@ -161,7 +159,15 @@ impl<'a> Matcher<'a> {
     }
 
     /// Adds what was found at an anchor, where the numbered nodes are these.
-    fn offer(&mut self, (graph, anchor): (&Graph, NodeId), leaf: &Leaf, nodes: &Numbering, seen: &mut FxHashSet<u64>, offer: &mut Offer) {
+    fn offer(
+        &mut self,
+        (graph, anchor): (&Graph, NodeId),
+        leaf: &Leaf,
+        nodes: &Numbering,
+        seen: &mut FxHashSet<u64>,
+        ancestors: &mut Ancestors<'_>,
+        offer: &mut Offer,
+    ) {
         let here = |at: NodeId| Some(nodes.node(graph, at.0));
         for placed in leaf.templates.iter().filter_map(|placed| placed.renamed(here)) {
             let identity = placed.identity();
@@ -169,7 +175,7 @@ impl<'a> Matcher<'a> {
                 continue;
             }
             let (reads_below, found) = (placed.template.reads_below, Arc::new(Move::new(graph, placed, identity)));
-            if reads_below && found.closes_cycle(graph, &mut self.ancestors) {
+            if reads_below && found.closes_cycle(graph, ancestors) {
                 self.refuse(graph, anchor, found.rule, &Refusal::Cycle.to_string());
                 offer.blocked.push(found);
                 continue;

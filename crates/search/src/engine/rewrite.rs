@@ -93,16 +93,14 @@ impl Move {
     }
 
     /// Whether it would close a cycle in this graph, whose `ancestors` these are.
-    pub(super) fn closes_cycle(&self, graph: &Graph, ancestors: &mut Ancestors) -> bool {
+    pub(super) fn closes_cycle(&self, graph: &Graph, ancestors: &mut Ancestors<'_>) -> bool {
         let roots = self.roots();
-        // A new node may read the only root itself: it keeps reading what stood there.
-        let is_only = |id: &NodeId| roots.len() == 1 && roots[0] == *id;
         // What all of them read themselves depends on none of them.
         let is_above = |id: &NodeId| roots.iter().all(|root| graph.node(*root).inputs.iter().any(|value| value.node == *id));
         // What depends on constants alone does not depend on a root that does not.
         let all_vary = roots.iter().all(|root| !graph.node(*root).constant);
-        let read = self.reads().filter(|id| !(all_vary && graph.node(*id).constant || is_above(id) || is_only(id)));
-        ancestors.depends(graph, read, &roots)
+        let read = self.reads().filter(|id| !(all_vary && graph.node(*id).constant || is_above(id)));
+        regraft_rules::depends(ancestors, read, &roots)
     }
 
     /// Identity of the match: rule, operators, operand order.
