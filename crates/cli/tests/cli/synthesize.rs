@@ -26,7 +26,7 @@ fn a_model_is_approximated_and_told_apart() {
     let bench = Bench::new();
     bench.write("m.onnx", convolutions().bytes());
     // Any error is allowed, so that something is written wherever something is faster.
-    let ended = bench.run("synthesize m.onnx -o close.onnx --budget 3s --threads 1 --max-error 100% --report found.json");
+    let ended = bench.run("synthesize m.onnx -o close.onnx --budget 8s --threads 1 --max-error 100% --report found.json");
     assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
     let report: serde_json::Value = serde_json::from_slice(&bench.read("found.json")).expect("JSON");
     assert_eq!(report["kinds"].as_array().map(Vec::len), Some(2), "{report}");
@@ -72,7 +72,7 @@ fn products_are_approximated() {
         .weight("u", &[96, 64])
         .node("MatMul", &["f", "u"], &["y"]);
     bench.write("m.onnx", model.bytes());
-    let ended = bench.run("synthesize m.onnx -o close.onnx --bind N=4 --budget 4s --threads 1 --max-error 100% --report found.json");
+    let ended = bench.run("synthesize m.onnx -o close.onnx --bind N=4 --budget 8s --threads 1 --max-error 100% --report found.json");
     assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
     let report: serde_json::Value = serde_json::from_slice(&bench.read("found.json")).expect("JSON");
     let kinds: Vec<&str> = report["kinds"].as_array().expect("kinds").iter().filter_map(|kind| kind["layer"].as_str()).collect();
@@ -94,7 +94,7 @@ fn operators_are_found_for_a_specification() {
     }
     let bench = Bench::new();
     bench.write("layers.toml", SPEC);
-    let report = bench.json("synthesize --spec layers.toml --budget 3s --threads 1 --emit found --json");
+    let report = bench.json("synthesize --spec layers.toml --budget 12s --threads 1 --emit found --json");
     assert_eq!(report["spec"], "layers", "{report}");
     let front = report["front"].as_array().expect("a front");
     for operated in front {

@@ -78,7 +78,7 @@ impl Timed {
             [] => Timed::NEVER,
             [one] => *one,
             all => {
-                let sum: f64 = all.iter().map(|timed| timed.median_ns.max(f64::MIN_POSITIVE).ln()).sum();
+                let sum: f64 = all.iter().map(|timed| timed.median_ns.ln()).sum();
                 let speedups: Vec<Speedup> = all.iter().map(|timed| timed.speedup).collect();
                 Timed { median_ns: (sum / all.len() as f64).exp(), speedup: geometric_mean(&speedups) }
             }
