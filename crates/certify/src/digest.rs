@@ -5,18 +5,16 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
 use crate::error::CertifyError;
 
-/// A SHA-256 digest.
+/// A BLAKE3 digest of 256 bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
     /// The digest of these bytes.
     pub fn of(bytes: &[u8]) -> Hash {
-        Hash(Sha256::digest(bytes).into())
+        Hash(blake3::hash(bytes).into())
     }
 
     /// The digest that is written as 64 lower-case hexadecimal digits.
@@ -73,7 +71,7 @@ impl ModelDigest {
     pub fn difference(&self, found: &ModelDigest) -> Option<String> {
         let pair = self.0.iter().zip(&found.0).find(|(want, have)| want != have);
         if let Some((want, have)) = pair {
-            let file = if want.place.is_empty() { "its SHA-256" } else { "that of its external data" };
+            let file = if want.place.is_empty() { "its BLAKE3 digest" } else { "that of its external data" };
             return Some(format!("{file} is {}, and was {}", have.hash, want.hash));
         }
         (self != found).then(|| format!("it has {} files, and had {}", found.0.len(), self.0.len()))
@@ -82,7 +80,7 @@ impl ModelDigest {
 
 fn digest(path: &Path, place: String) -> Result<FileDigest, CertifyError> {
     let failed = |source: io::Error| CertifyError::Read { path: path.to_path_buf(), source };
-    let mut hasher = Sha256::new();
-    let bytes = io::copy(&mut File::open(path).map_err(failed)?, &mut hasher).map_err(failed)?;
-    Ok(FileDigest { place, bytes, hash: Hash(hasher.finalize().into()) })
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path).map_err(failed)?).map_err(failed)?;
+    Ok(FileDigest { place, bytes: hasher.count(), hash: Hash(hasher.finalize().into()) })
 }

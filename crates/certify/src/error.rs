@@ -26,7 +26,7 @@ pub enum CertifyError {
     #[error(transparent)]
     Opset(#[from] OpsetError),
     /// The certificate uses the layout of another version of the program.
-    #[error("the certificate has layout {found}, this version reads {} and {}", crate::format::PLAIN, crate::format::FIXED)]
+    #[error("the certificate has layout {found}, this version reads {}", crate::format::VERSION)]
     Version {
         /// The layout it names.
         found: String,

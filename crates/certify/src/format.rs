@@ -10,9 +10,8 @@ use crate::digest::{FileDigest, Hash, ModelDigest};
 use crate::error::{Broken, CertifyError};
 use crate::step::{self, Step};
 
-/// Versions of the layout: without fixed sizes, and with them.
-pub const PLAIN: &str = "1";
-pub const FIXED: &str = "2";
+/// Version of the layout. Those before had SHA-256 digests.
+pub const VERSION: &str = "3";
 
 /// What every certificate begins with, before its version.
 const HEADER: &str = "regraft certificate ";
@@ -28,8 +27,7 @@ pub fn is_certificate(bytes: &[u8]) -> bool {
 impl Certificate {
     /// The certificate as text.
     pub fn to_text(&self) -> String {
-        let version = if self.fixed.is_empty() { PLAIN } else { FIXED };
-        let mut text = format!("{HEADER}{version}\ntool {}\n", line(&self.tool));
+        let mut text = format!("{HEADER}{VERSION}\ntool {}\n", line(&self.tool));
         for (word, digest) in [("input", &self.input), ("output", &self.output)] {
             for file in &digest.0 {
                 let place = if file.place.is_empty() { String::new() } else { format!(" {}", file.place) };
@@ -55,7 +53,7 @@ impl Certificate {
     pub fn parse(bytes: &[u8]) -> Result<Result<Certificate, Broken>, CertifyError> {
         let whole = unseal(bytes);
         if let Ok(text) = &whole
-            && let Some(other) = text.lines().next().and_then(|l| l.strip_prefix(HEADER)).filter(|v| ![PLAIN, FIXED].contains(v))
+            && let Some(other) = text.lines().next().and_then(|l| l.strip_prefix(HEADER)).filter(|v| *v != VERSION)
         {
             return Err(CertifyError::Version { found: other.into() });
         }

@@ -60,7 +60,7 @@ pub struct Recording {
 pub struct RecordedModel {
     /// Its file.
     pub name: String,
-    /// SHA-256 of its file and those of its weights, hexadecimal.
+    /// BLAKE3 digest of its file and those of its weights, hexadecimal.
     pub digest: Vec<String>,
     /// Sizes of its inputs.
     pub shapes: Vec<(String, Vec<usize>)>,

@@ -93,7 +93,7 @@ fn shown(shapes: &[(String, Vec<usize>)]) -> String {
     shapes.iter().map(|(name, sizes)| render::shape(name, sizes)).collect::<Vec<_>>().join(" ")
 }
 
-/// SHA-256 of a model's file, and of those of its weights.
+/// BLAKE3 digests of a model's file, and of those of its weights.
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ pub fn digest(model: &Path) -> Result<Vec<String>, Failure> {
     Ok(hashes(&ModelDigest::of(model)?))
 }
 
-/// The SHA-256 of each file of a model.
+/// The digest of each file of a model.
 pub(crate) fn hashes(digest: &ModelDigest) -> Vec<String> {
     digest.0.iter().map(|file| file.hash.to_string()).collect()
 }

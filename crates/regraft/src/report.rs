@@ -207,7 +207,7 @@ pub struct Predicted {
     pub is_kept: bool,
     /// The input.
     pub input: String,
-    /// SHA-256 of the files of the input and of what was written; empty if that is no file.
+    /// BLAKE3 digests of the files of the input and of what was written; empty if that is no file.
     pub models: (Vec<String>, Vec<String>),
 }
 

@@ -127,8 +127,8 @@ fn a_forged_certificate_proves_nothing() {
         let broken = Certificate::parse(&sealed(&body.replacen(old, new, 1))).expect("of this layout").expect_err("no certificate");
         assert_eq!(broken.line, line, "{old}: {broken}");
     }
-    let other = Certificate::parse(&sealed(&body.replacen("certificate 1", "certificate 3", 1)));
-    assert!(matches!(other, Err(CertifyError::Version { found }) if found == "3"));
+    let other = Certificate::parse(&sealed(&body.replacen("certificate 3", "certificate 2", 1)));
+    assert!(matches!(other, Err(CertifyError::Version { found }) if found == "2"));
 }
 
 #[test]

@@ -218,10 +218,8 @@ fn refuse_measuring(request: &Request, memory: &MemoryBudget) -> Result<(), Fail
 
 /// The model, at the requested sizes and opset.
 fn read(request: &Request) -> Result<Input, Failure> {
-    // Processors without instructions for it take 3 s for half a gigabyte.
     let is_asked = request.certificate.is_some() || request.cost.recorded().is_some();
-    let path = request.input.clone();
-    let digest = is_asked.then(|| std::thread::spawn(move || ModelDigest::of(&path)));
+    let digest = is_asked.then(|| ModelDigest::of(&request.input)).transpose()?;
     let model = Model::read(&request.input)?;
     if model.has_external_data() {
         let refused = |why| Failure::new(format!("cannot write {}: {why}", request.output.display())).hint("name a file with -o");
@@ -236,7 +234,6 @@ fn read(request: &Request) -> Result<Input, Failure> {
         None => model,
     };
     let (graph, cleaned) = clean(model.graph());
-    let digest = digest.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).transpose()?;
     Ok(Input { model, fixed, opset, digest, graph, cleaned })
 }
 

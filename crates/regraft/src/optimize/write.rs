@@ -30,23 +30,22 @@ pub fn write(run: &mut Run<'_>, decision: &Decision) -> Result<Output, Failure> 
     run.phase(Phase::Write, &request.output.display().to_string());
     let old = [Some(beside(&request.output)), request.certificate.clone()];
     old.iter().flatten().filter(|path| **path != request.output).try_for_each(|path| discard(path))?;
-    let (bytes, nodes, trails, digest) = match decision.winner() {
+    let (bytes, nodes, trails) = match decision.winner() {
         Some(winner) => {
             let written = &winner.artifact.written;
             let saved = written.save(&request.output, model.has_external_data());
             saved.map_err(|e| Failure::new(e).hint("check the output path with -o"))?;
             let trails = trails(&winner.script.graphs(model.graph()), &run.job.rules.library);
-            (written.size(), computing_nodes(&written.proto), trails, None)
+            (written.size(), computing_nodes(&written.proto), trails)
         }
         None => {
             copy_input(model, &request.input, &request.output)?;
             // A certificate without steps covers a copy of the input: any tampering is reported as
             // well.
-            let digest = run.job.input.digest.clone().filter(|_| !model.has_external_data());
-            (model.size(), computing_nodes(model.proto()), Some(Vec::new()), digest)
+            (model.size(), computing_nodes(model.proto()), Some(Vec::new()))
         }
     };
-    let certificate = certify(run, trails, digest)?;
+    let certificate = certify(run, trails)?;
     let record = std::mem::take(&mut run.record);
     if !request.untimed && !run.evaluator.prices().is_recorded() {
         record.keep(run.job, run.evaluator.prices_mut(), &decision.comparison.candidates, decision.winner())?;
@@ -54,15 +53,15 @@ pub fn write(run: &mut Run<'_>, decision: &Decision) -> Result<Output, Failure> 
     Ok(Output { bytes, nodes, certificate })
 }
 
-/// Writes the certificate, if requested; `output` identifies what was written, if that is known.
-fn certify(run: &mut Run<'_>, trails: Option<Vec<Trail>>, output: Option<ModelDigest>) -> Result<Option<String>, Failure> {
+/// Writes the certificate, if requested.
+fn certify(run: &mut Run<'_>, trails: Option<Vec<Trail>>) -> Result<Option<String>, Failure> {
     let (request, input) = (&run.job.request, &run.job.input);
     let (Some(path), Some(digest)) = (&request.certificate, &input.digest) else { return Ok(None) };
     let Some(trails) = trails else {
         run.journal.warnings.push("no certificate was written: a rewrite reads a value of unknown type".into());
         return Ok(None);
     };
-    let output = output.map_or_else(|| ModelDigest::of(&request.output), Ok)?;
+    let output = ModelDigest::of(&request.output)?;
     let (fixed, opset) = (input.fixed.clone(), input.opset);
     let certificate = Certificate { tool: crate::tool(), input: digest.clone(), output, fixed, opset, trails };
     crate::file::write_atomic(path, certificate.to_text().as_bytes())?;

@@ -254,7 +254,7 @@ impl Page {
         for (what, digest) in [("input", &certificate.input), ("output", &certificate.output)] {
             for file in &digest.0 {
                 let name = if file.place.is_empty() { what.to_owned() } else { format!("{what}, {}", file.place) };
-                table.row([&format!("SHA-256 of the {name}"), &file.hash]);
+                table.row([&format!("BLAKE3 digest of the {name}"), &file.hash]);
             }
         }
         let output = self.report.output.as_deref().unwrap_or("OUT");
