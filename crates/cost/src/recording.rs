@@ -12,7 +12,7 @@ use crate::signature::Signature;
 /// First field of the file.
 const FORMAT: &str = "regraft recording";
 /// Version of the file's layout.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Most threads that a recording may claim: more are a mistake.
 const MOST_THREADS: u32 = 1 << 16;
 
@@ -288,8 +288,8 @@ pub(crate) mod tests {
         let good = recording(&[(RELU, "elementwise", 7)]).to_text();
         for (from, to, told) in [
             ("regraft recording", "something", "`format` is not"),
-            ("\"version\": 1", "\"version\": 2", "in layout 2, this version reads 1"),
-            ("\"version\": 1", "\"version\": \"x\"", "no `version`"),
+            ("\"version\": 2", "\"version\": 3", "in layout 3, this version reads 2"),
+            ("\"version\": 2", "\"version\": \"x\"", "no `version`"),
             ("\"threads\": 4", "\"threads\": 0", "0 threads"),
             ("\"threads\": 4", "\"threads\": -4", "damaged"),
             ("elementwise", "magic", "unknown class of kernels"),

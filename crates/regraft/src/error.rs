@@ -60,7 +60,9 @@ impl From<regraft_certify::CertifyError> for Failure {
         match error {
             E::Load(error) => error.into(),
             E::Read { .. } => Failure::new(error).hint("check the path"),
-            E::Version { .. } => Failure::new(error).hint("use the version of regraft that wrote it"),
+            E::Version { .. } => {
+                Failure::new(error).hint("use the version of regraft that wrote it, or check without it: --no-certificate")
+            }
             _ => Failure::new(error),
         }
     }
