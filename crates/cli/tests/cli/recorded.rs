@@ -157,7 +157,7 @@ fn recordings_that_do_not_fit_are_refused() {
         (optimize("binary.json", ""), &["cannot read binary.json"]),
         (optimize("m.onnx", ""), &["cannot read m.onnx"]),
         (optimize("some.jsonl", ""), &["some.jsonl is no recording of prices"]),
-        (optimize("version.json", ""), &["in layout 7, this version reads 1", "record the model again"]),
+        (optimize("version.json", ""), &["in layout 7, this version reads 2", "record the model again"]),
         (optimize("price.json", ""), &["price.json is a damaged recording"]),
         (optimize("runtime.json", ""), &["was recorded under openvino 2026.4.1", "--target openvino"]),
         (optimize("model.json", ""), &["model.json is not about m.onnx: it was recorded with m.onnx", "regraft cost record m.onnx"]),

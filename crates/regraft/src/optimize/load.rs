@@ -218,8 +218,6 @@ fn refuse_measuring(request: &Request, memory: &MemoryBudget) -> Result<(), Fail
 
 /// The model, at the requested sizes and opset.
 fn read(request: &Request) -> Result<Input, Failure> {
-    let is_asked = request.certificate.is_some() || request.cost.recorded().is_some();
-    let digest = is_asked.then(|| ModelDigest::of(&request.input)).transpose()?;
     let model = Model::read(&request.input)?;
     if model.has_external_data() {
         let refused = |why| Failure::new(format!("cannot write {}: {why}", request.output.display())).hint("name a file with -o");
@@ -233,6 +231,8 @@ fn read(request: &Request) -> Result<Input, Failure> {
             .map_err(|e| Failure::new(format!("{}: {e}", request.input.display())).hint("leave --opset out to keep its version"))?,
         None => model,
     };
+    let is_asked = request.certificate.is_some() || request.cost.recorded().is_some();
+    let digest = is_asked.then(|| ModelDigest::of(&request.input)).transpose()?;
     let (graph, cleaned) = clean(model.graph());
     Ok(Input { model, fixed, opset, digest, graph, cleaned })
 }
