@@ -53,6 +53,16 @@ pub struct FileDigest {
     pub hash: Hash,
 }
 
+impl FileDigest {
+    /// Reads the file at `path`, block by block.
+    pub fn of(path: &Path, place: String) -> Result<FileDigest, CertifyError> {
+        let failed = |source: io::Error| CertifyError::Read { path: path.to_path_buf(), source };
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(File::open(path).map_err(failed)?).map_err(failed)?;
+        Ok(FileDigest { place, bytes: hasher.count(), hash: Hash(hasher.finalize().into()) })
+    }
+}
+
 /// All files of a model: the model file, then its external data by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelDigest(pub Vec<FileDigest>);
@@ -60,9 +70,9 @@ pub struct ModelDigest(pub Vec<FileDigest>);
 impl ModelDigest {
     /// Reads the files of the model at `path`, block by block; one file if it is malformed.
     pub fn of(path: &Path) -> Result<ModelDigest, CertifyError> {
-        let mut files = vec![digest(path, String::new())?];
+        let mut files = vec![FileDigest::of(path, String::new())?];
         for place in regraft_onnx::data_files(path) {
-            files.push(digest(&path.with_file_name(&place), place)?);
+            files.push(FileDigest::of(&path.with_file_name(&place), place)?);
         }
         Ok(ModelDigest(files))
     }
@@ -76,11 +86,4 @@ impl ModelDigest {
         }
         (self != found).then(|| format!("it has {} files, and had {}", found.0.len(), self.0.len()))
     }
-}
-
-fn digest(path: &Path, place: String) -> Result<FileDigest, CertifyError> {
-    let failed = |source: io::Error| CertifyError::Read { path: path.to_path_buf(), source };
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(path).map_err(failed)?).map_err(failed)?;
-    Ok(FileDigest { place, bytes: hasher.count(), hash: Hash(hasher.finalize().into()) })
 }

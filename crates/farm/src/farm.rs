@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use regraft::Failure;
 use regraft::file::write_atomic;
+use regraft_certify::FileDigest;
 use serde::de::DeserializeOwned;
 
 use crate::outcome::Outcome;
@@ -169,11 +170,7 @@ pub(crate) fn is_in_farm(path: &Path) -> bool {
 
 /// BLAKE3 of a file, 64 hexadecimal digits.
 pub(crate) fn digest(path: &Path) -> Result<String, Failure> {
-    let failed = |e: std::io::Error| Failure::new(format!("cannot read {}: {e}", path.display())).hint("check the path");
-    let mut hasher = blake3::Hasher::new();
-    let mut file = fs::File::open(path).map_err(failed)?;
-    std::io::copy(&mut file, &mut hasher).map_err(failed)?;
-    Ok(hasher.finalize().to_hex().to_string())
+    Ok(FileDigest::of(path, String::new())?.hash.to_string())
 }
 
 /// Makes a folder, and those above it.

@@ -51,7 +51,7 @@ fn the_certificate_of_a_result_replays() {
     assert_eq!(certificate["word"] == "proved", open == 0, "{json}");
     assert_eq!(json["same"], true, "{json}");
     let text = String::from_utf8(bench.read("f.certificate")).expect("a text");
-    // Which rewrites pay differs from run to run; not every rule has guards.
+    // Not every rule has guards.
     assert!(text.starts_with("regraft certificate 3\n") && text.contains("\nstep ") && text.contains("\nwhere "), "{text}");
 
     // Where it lies is no matter if it is named; without it, the models are proved equal from the

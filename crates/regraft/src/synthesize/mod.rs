@@ -19,6 +19,7 @@ mod teach;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use regraft_certify::FileDigest;
 use regraft_cost::Ceiling;
 use regraft_onnx::{Model, WriteOptions};
 use regraft_runtime::{Feeds, Fill, MachineKey, ModelSource, Runtime};
@@ -234,7 +235,7 @@ pub fn synthesize(request: &Request, observer: &mut dyn Observer) -> Result<Repo
     let fits = work.fit(&kinds, &found, &activations, &explorers, observer);
     let reports = work.reports(&kinds, &found, &fits, &explorers);
 
-    let digest = blake3::hash(&std::fs::read(&request.model).map_err(Failure::new)?).to_hex().to_string();
+    let digest = FileDigest::of(&request.model, String::new())?.hash.to_string();
     let measure = Measure {
         work: &work,
         written: &written,
