@@ -6,7 +6,7 @@ use regraft::error::Failure;
 use regraft::file::{check_writable, write_atomic};
 use regraft::render::{count, lines, plain_table};
 use regraft_cost::predict::{Errors, Judged, judge};
-use regraft_cost::{Measured, Target};
+use regraft_cost::{Measured, Predictor, Target};
 use regraft_ir::Bindings;
 use regraft_runtime::Store;
 
@@ -34,6 +34,9 @@ pub struct Args {
     seed: u64,
     #[command(flatten)]
     runtime: RuntimeArgs,
+    /// Learn from all stores together, and write the predictor here
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Write all figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -41,13 +44,20 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    if let Some(path) = &args.json {
-        check_writable(path, "--json")?;
+    for (path, option) in [(&args.output, "--output"), (&args.json, "--json")] {
+        path.iter().try_for_each(|path| check_writable(path, option))?;
     }
     let runtime = args.runtime.choice().load()?;
     let threads = args.threads.map_or_else(|| runtime.default_threads() as u32, u32::from);
     let target = Target::here(&*runtime, threads);
     let lists = args.stores.iter().map(|path| list(path, &target)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(path) = &args.output {
+        let tables = lists.iter().flat_map(|(_, list)| list.table().entries());
+        let prices: Vec<_> = tables.map(|(signature, entry)| (signature, entry.price() as f64)).collect();
+        let learned = Predictor::fit(prices.iter().map(|(signature, ns)| (signature, *ns)), args.seed);
+        let learned = learned.ok_or_else(|| Failure::new("the stores have too few prices to learn from"))?;
+        write_atomic(path, &learned.to_bytes())?;
+    }
     let judged = judge(&lists, args.rewritten, args.seed);
     if let Some(path) = &args.json {
         write_atomic(path, to_json(&judged)?.as_bytes())?;
@@ -68,7 +78,7 @@ fn list(path: &Path, target: &Target) -> Result<(String, Measured), Failure> {
 }
 
 fn shown(judged: &[Judged]) -> String {
-    let columns = ["guess", "scaled", "learned", "informed"];
+    let columns = ["guess", "scaled", "learned", "corrected"];
     let mut header = vec!["model".to_owned(), "operators".into(), "new".into()];
     header.extend(columns.map(|name| format!("{name}: rank")));
     header.extend(columns.map(|name| format!("{name}: error")));
@@ -76,7 +86,7 @@ fn shown(judged: &[Judged]) -> String {
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let mut table = plain_table(&header, &(1..header.len()).collect::<Vec<_>>());
     for one in judged {
-        let each = [one.guess, one.scaled, one.learned, one.informed];
+        let each = [one.guess, one.scaled, one.learned, one.corrected];
         let mut row = vec![one.name.clone(), one.nodes.to_string(), one.new.to_string()];
         let cell = |of: fn(Errors) -> f64| each.map(|errors| errors.map_or(String::new(), |errors| format!("{:.3}", of(errors))));
         row.extend(cell(|errors| errors.rank));
@@ -89,10 +99,10 @@ fn shown(judged: &[Judged]) -> String {
         all.sort_by(f64::total_cmp);
         all.get(all.len() / 2).map_or("none".into(), |error| format!("{error:.3}"))
     };
-    let (guess, scaled, learned, informed) =
-        (median(|one| one.guess), median(|one| one.scaled), median(|one| one.learned), median(|one| one.informed));
+    let (guess, scaled, learned, corrected) =
+        (median(|one| one.guess), median(|one| one.scaled), median(|one| one.learned), median(|one| one.corrected));
     format!(
-        "{}\nverdict: {} · median error: guess {guess}, scaled {scaled}, learned {learned}, informed {informed}",
+        "{}\nverdict: {} · median error: guess {guess}, scaled {scaled}, learned {learned}, corrected {corrected}",
         lines(&table),
         count(judged.len(), "model")
     )

@@ -51,7 +51,7 @@ pub use model::{CostModel, Ns};
 pub use names::NameTable;
 pub use operators::Operators;
 pub use persist::Target;
-pub use predict::Predictor;
+pub use predict::{Guesses, Predictor};
 pub use recording::{RecordedModel, RecordedPrice, Recording, RecordingError};
 pub use report::{Calibration, Gain, Row, Total, describe};
 pub use roofline::{Machine, Roofline};

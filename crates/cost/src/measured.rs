@@ -8,6 +8,7 @@ use crate::collateral::Usual;
 use crate::fingerprint::fingerprint;
 use crate::model::{CostModel, Ns};
 use crate::names::NameTable;
+use crate::predict::Guesses;
 use crate::roofline::{Machine, is_fused};
 use crate::signature::Signature;
 use crate::table::{Table, is_priced};
@@ -125,6 +126,8 @@ pub struct Measured {
     pub(crate) table: Table,
     pub(crate) machine: Machine,
     pub(crate) overhead: f64,
+    /// What was never measured; by the roofline if there are none.
+    pub(crate) guesses: Option<Guesses>,
     /// Whole runs by fingerprint: ns, overhead.
     pub(crate) runs: std::collections::BTreeMap<String, (f64, f64)>,
 }
@@ -152,7 +155,13 @@ impl Measured {
 
     /// Takes over what was learned since the prices were lent.
     pub fn take_back(&mut self, lent: Measured) {
-        (self.table, self.machine, self.runs) = (lent.table, lent.machine, lent.runs);
+        (self.table, self.machine, self.runs, self.guesses) = (lent.table, lent.machine, lent.runs, lent.guesses);
+    }
+
+    /// As if nothing had been measured.
+    pub fn forget(&mut self) {
+        (self.table, self.machine, self.runs, self.overhead) = Default::default();
+        self.guesses.iter_mut().for_each(Guesses::forget);
     }
 
     /// The price of a node in its context, and where the price comes from.
@@ -164,16 +173,18 @@ impl Measured {
         if let Some(entry) = self.table.get(&signature) {
             return (if self.pricing == Pricing::Pessimistic { entry.cautious() } else { entry.price() }, Source::Measured);
         }
-        let (factor, nearest) = match self.pricing {
-            Pricing::Optimistic => (OPTIMISM, self.table.nearest(&signature)),
-            Pricing::Pessimistic => (CAUTION, self.table.dearest(&signature)),
-        };
+        let is_optimistic = self.pricing == Pricing::Optimistic;
+        let nearest = if is_optimistic { self.table.nearest(&signature) } else { self.table.dearest(&signature) };
         if let Some(price) = nearest {
             return (price, Source::OtherContext);
         }
         if is_fused(graph, id) {
             return (0, Source::Guess);
         }
+        if let Some(predicted) = self.guesses.as_ref().and_then(|guesses| guesses.predict(&signature, &self.machine)) {
+            return ((if is_optimistic { predicted.low } else { predicted.high }) as Ns, Source::Guess);
+        }
+        let factor = if is_optimistic { OPTIMISM } else { CAUTION };
         let load = Workload::of(graph, &self.bindings, id);
         (load.map_or(self.machine.launch, |load| factor * self.machine.time(&load)) as Ns, Source::Guess)
     }
@@ -244,6 +255,10 @@ impl Measured {
                 usual.charge(one.graph, &self.bindings, &mut times);
             }
             self.table.record(one.graph, &self.bindings, &times);
+            if let Some(guesses) = &mut self.guesses {
+                let priced = one.graph.ids().filter(|id| is_priced(one.graph, *id));
+                guesses.learn(priced.map(|id| (Signature::of(one.graph, &self.bindings, id), times[id.0 as usize])));
+            }
             let total = attribution.total();
             let overhead = fit.overhead * drift;
             let run_ns = one.run_ns.map_or_else(|| times.iter().sum::<f64>() + overhead, |ns| ns * drift);

@@ -4,6 +4,7 @@ use regraft_ir::Bindings;
 use regraft_runtime::{Filter, Key, MachineKey, Measurement, Runtime, Store, StoreError};
 
 use crate::measured::Measured;
+use crate::predict::Guesses;
 use crate::signature::Signature;
 use crate::table::Speeds;
 
@@ -53,7 +54,8 @@ impl Target {
 impl Measured {
     /// All prices that a store has for a target.
     pub fn load(bindings: Bindings, store: &Store, target: &Target) -> Result<Measured, StoreError> {
-        Ok(Measured::of(bindings, store.list(&target.filter())?))
+        let measured = Measured::of(bindings, store.list(&target.filter())?);
+        Ok(Measured { guesses: Guesses::of(target), ..measured })
     }
 
     /// These prices, which are of one target.

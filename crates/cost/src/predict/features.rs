@@ -6,6 +6,8 @@ use regraft_ir::{Attr, Kernel};
 
 use crate::predict::subject::Subject;
 
+/// Numbers of a row.
+pub const FEATURES: usize = 35;
 /// Sizes of an operand that are looked at, from the last one on.
 const SIZES: usize = 4;
 /// A word that was seen so often counts half by itself, and half as the class that it belongs to.
@@ -15,10 +17,17 @@ const SHRINKAGE: f64 = 2.0;
 ///
 /// Ordered so, a tree finds the best division of the words into two parts as if they were numbers (Breiman,
 /// Friedman, Olshen and Stone, "Classification and regression trees", 1984, section 4.2.2).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vocabulary {
-    words: BTreeMap<String, f64>,
-    mean: f64,
+    /// By the keys of words.
+    pub(super) words: BTreeMap<u32, f32>,
+    pub(super) mean: f32,
+}
+
+/// What a word is found by: words are many, long, and never read.
+fn key(word: &str) -> u32 {
+    let [a, b, c, d, ..] = *blake3::hash(word.as_bytes()).as_bytes();
+    u32::from_le_bytes([a, b, c, d])
 }
 
 /// The words of a node, each with the one that it falls back to.
@@ -66,27 +75,27 @@ impl Vocabulary {
                 parents.entry(word.clone()).or_insert_with(|| parent.map(|at| own[at].0.clone()));
             }
         }
-        let mut vocabulary = Vocabulary { words: BTreeMap::new(), mean };
+        let mut known: BTreeMap<&str, f64> = BTreeMap::new();
         // Words fall back to others at most twice.
         for _ in 0..3 {
-            let known = vocabulary.words.clone();
+            let before = known.clone();
             for (word, (sum, count)) in &sums {
-                let parent = parents.get(word).and_then(Option::as_ref).and_then(|parent| known.get(parent)).copied().unwrap_or(mean);
-                vocabulary.words.insert(word.clone(), (sum + SHRINKAGE * parent) / (count + SHRINKAGE));
+                let parent =
+                    parents.get(word).and_then(Option::as_ref).and_then(|parent| before.get(parent.as_str())).copied().unwrap_or(mean);
+                known.insert(word, (sum + SHRINKAGE * parent) / (count + SHRINKAGE));
             }
         }
-        vocabulary
+        Vocabulary { words: known.into_iter().map(|(word, value)| (key(word), value as f32)).collect(), mean: mean as f32 }
     }
 
     /// The features of a node.
-    pub fn row(&self, subject: &Subject) -> Vec<f32> {
-        let mut row = Vec::with_capacity(40);
-        let own = words(subject);
+    pub fn row(&self, subject: &Subject) -> [f32; FEATURES] {
+        let mut row = Vec::with_capacity(FEATURES);
         let mut known = [self.mean; 5];
-        for (at, (word, parent)) in own.iter().enumerate() {
-            known[at] = self.words.get(word).copied().unwrap_or_else(|| parent.map_or(self.mean, |parent| known[parent]));
-            row.push(known[at] as f32);
+        for (at, (word, parent)) in words(subject).iter().enumerate() {
+            known[at] = self.words.get(&key(word)).copied().unwrap_or_else(|| parent.map_or(self.mean, |parent| known[parent]));
         }
+        row.extend(known);
         let log = |value: f64| (1.0 + value).ln() as f32;
         let load = &subject.load;
         row.extend([log(load.work.flops), log(load.bytes), log(load.work.flops / load.bytes.max(1.0))]);
@@ -113,7 +122,7 @@ impl Vocabulary {
         row.push(f32::from(subject.producers.iter().any(|(_, alone)| *alone)));
         row.extend(["strides", "dilations", "group", "kernel"].map(|name| product(subject.op.attr(name).as_ref())));
         row.push(stays(subject));
-        row
+        std::array::from_fn(|at| row[at])
     }
 }
 

@@ -2,28 +2,33 @@
 
 use regraft_ir::SplitMix64;
 
+use crate::predict::features::FEATURES;
+
 /// Trees.
-const TREES: usize = 32;
+const TREES: usize = 16;
 /// Samples of a leaf, at least.
-const LEAF: usize = 2;
+const LEAF: usize = 8;
 /// Of the features, one in so many is looked at where a node is split.
 const LOOKED_AT: usize = 3;
 /// Splits from the root to a leaf, at most.
 const DEPTH: usize = 24;
 
+/// What is known of a sample.
+pub type Features = [f32; FEATURES];
+
 /// Regression trees, each on its own draw of the samples.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Forest {
-    trees: Vec<Vec<Node>>,
+    pub(super) trees: Vec<Vec<Node>>,
 }
 
 /// A node of a tree, which lies in a list.
-#[derive(Clone, Copy, Debug)]
-enum Node {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Node {
     /// On to the next node if the feature is at most this, else to another one.
-    Split { feature: u32, at: f32, above: u32 },
+    Split { feature: u8, at: f32, above: u32 },
     /// Mean of the values, and mean of their squares.
-    Leaf { mean: f64, square: f64 },
+    Leaf { mean: f32, square: f32 },
 }
 
 /// A value and how far off it may be: its mean and standard deviation over trees and leaves.
@@ -37,15 +42,15 @@ pub struct Estimate {
 
 /// A tree in the making.
 struct Growing<'a> {
-    rows: &'a [Vec<f32>],
+    rows: &'a [Features],
     values: &'a [f64],
     random: SplitMix64,
     nodes: Vec<Node>,
 }
 
 impl Forest {
-    /// Fitted to the values of rows of features, all of one length; the same for the same seed.
-    pub fn fit(rows: &[Vec<f32>], values: &[f64], seed: u64) -> Forest {
+    /// Fitted to the values of rows of features; the same for the same seed.
+    pub fn fit(rows: &[Features], values: &[f64], seed: u64) -> Forest {
         let mut trees = Vec::with_capacity(TREES);
         for tree in 0..TREES as u64 {
             let mut random = SplitMix64(seed ^ (tree + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -58,7 +63,7 @@ impl Forest {
     }
 
     /// The value of a row.
-    pub fn predict(&self, row: &[f32]) -> Estimate {
+    pub fn predict(&self, row: &Features) -> Estimate {
         let (mut sum, mut squares) = (0.0, 0.0);
         for tree in &self.trees {
             let (mean, square) = leaf(tree, row);
@@ -71,14 +76,14 @@ impl Forest {
     }
 }
 
-fn leaf(tree: &[Node], row: &[f32]) -> (f64, f64) {
+fn leaf(tree: &[Node], row: &Features) -> (f64, f64) {
     let mut at = 0;
     loop {
         match tree.get(at) {
             Some(Node::Split { feature, at: bound, above }) => {
-                at = if row[*feature as usize] <= *bound { at + 1 } else { *above as usize };
+                at = if row[usize::from(*feature)] <= *bound { at + 1 } else { *above as usize };
             }
-            Some(Node::Leaf { mean, square }) => return (*mean, *square),
+            Some(Node::Leaf { mean, square }) => return (f64::from(*mean), f64::from(*square)),
             None => return (0.0, 0.0),
         }
     }
@@ -91,14 +96,14 @@ impl Growing<'_> {
             let count = drawn.len().max(1) as f64;
             let values = || drawn.iter().map(|row| self.values[*row as usize]);
             let (mean, square) = (values().sum::<f64>() / count, values().map(|value| value * value).sum::<f64>() / count);
-            self.nodes.push(Node::Leaf { mean, square });
+            self.nodes.push(Node::Leaf { mean: mean as f32, square: square as f32 });
             return;
         };
         drawn.sort_by_key(|row| self.rows[*row as usize][feature] > at);
         let border = drawn.partition_point(|row| self.rows[*row as usize][feature] <= at);
         let (below, above) = drawn.split_at_mut(border);
         let own = self.nodes.len();
-        self.nodes.push(Node::Split { feature: feature as u32, at, above: 0 });
+        self.nodes.push(Node::Split { feature: feature as u8, at, above: 0 });
         self.grow(below, depth + 1);
         let next = self.nodes.len() as u32;
         if let Node::Split { above, .. } = &mut self.nodes[own] {
@@ -109,15 +114,14 @@ impl Growing<'_> {
 
     /// The feature and bound that leave the least variance, of some features; `None` if none leaves less.
     fn split(&mut self, drawn: &[u32]) -> Option<(usize, f32)> {
-        let features = self.rows.first().map_or(0, Vec::len);
-        if drawn.len() < 2 * LEAF || features == 0 {
+        if drawn.len() < 2 * LEAF {
             return None;
         }
         let mut best: Option<(f64, usize, f32)> = None;
         let total: f64 = drawn.iter().map(|row| self.values[*row as usize]).sum();
         let mut column: Vec<(f32, f64)> = Vec::with_capacity(drawn.len());
-        for _ in 0..features.div_ceil(LOOKED_AT) {
-            let feature = self.random.below(features);
+        for _ in 0..FEATURES.div_ceil(LOOKED_AT) {
+            let feature = self.random.below(FEATURES);
             column.clear();
             column.extend(drawn.iter().map(|row| (self.rows[*row as usize][feature], self.values[*row as usize])));
             column.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -149,30 +153,31 @@ mod tests {
     #[test]
     fn a_forest_learns_a_function_and_knows_where_it_is_noisy() {
         let mut random = SplitMix64(1);
-        let mut draw = |count: usize| -> (Vec<Vec<f32>>, Vec<f64>) {
-            let rows: Vec<Vec<f32>> = (0..count).map(|_| (0..3).map(|_| random.unit() as f32).collect()).collect();
-            let value = |row: &Vec<f32>, noise: f64| {
+        let row = |x: f32, y: f32, z: f32| -> Features { std::array::from_fn(|at| [x, y, z][at % 3]) };
+        let mut draw = |count: usize| -> (Vec<Features>, Vec<f64>) {
+            let rows: Vec<Features> = (0..count).map(|_| row(random.unit() as f32, random.unit() as f32, random.unit() as f32)).collect();
+            let value = |row: &Features, noise: f64| {
                 let step = if row[0] > 0.5 { 3.0 } else { 0.0 };
                 step + f64::from(row[1]) + if row[2] > 0.5 { noise } else { 0.0 }
             };
             let values = rows.iter().map(|row| value(row, random.normal())).collect();
             (rows, values)
         };
-        let (rows, values) = draw(600);
+        let (rows, values) = draw(3000);
         let forest = Forest::fit(&rows, &values, 7);
         let mut deviations = (0.0, 0.0);
         for x in [0.1f32, 0.4, 0.6, 0.9] {
-            let sure = forest.predict(&[x, 0.5, 0.25]);
+            let sure = forest.predict(&row(x, 0.5, 0.25));
             let expected = if x > 0.5 { 3.5 } else { 0.5 };
             assert!((sure.mean - expected).abs() < 0.35, "{x}: {sure:?}");
             deviations.0 += sure.deviation;
-            deviations.1 += forest.predict(&[x, 0.5, 0.75]).deviation;
+            deviations.1 += forest.predict(&row(x, 0.5, 0.75)).deviation;
         }
         assert!(deviations.0 < deviations.1, "{deviations:?}");
-        assert_eq!(forest.predict(&rows[3]), Forest::fit(&rows, &values, 7).predict(&rows[3]));
-        assert_ne!(forest.predict(&rows[3]), Forest::fit(&rows, &values, 8).predict(&rows[3]));
-        assert_eq!(Forest::fit(&[], &[], 0).predict(&[]), Estimate { mean: 0.0, deviation: 0.0 });
-        let flat = Forest::fit(&[vec![1.0], vec![1.0]], &[2.0, 4.0], 0).predict(&[5.0]);
+        assert_eq!(forest, Forest::fit(&rows, &values, 7));
+        assert_ne!(forest, Forest::fit(&rows, &values, 8));
+        assert_eq!(Forest::fit(&[], &[], 0).predict(&rows[0]), Estimate { mean: 0.0, deviation: 0.0 });
+        let flat = Forest::fit(&[row(1.0, 0.0, 0.0); 2], &[2.0, 4.0], 0).predict(&row(5.0, 0.0, 0.0));
         assert!((2.0..=4.0).contains(&flat.mean), "{flat:?}");
     }
 }

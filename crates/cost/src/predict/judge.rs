@@ -1,11 +1,12 @@
 //! How well prices are predicted on models that nothing was learned from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::measured::Measured;
-use crate::predict::{NOTHING, Predictor, Subject};
+use crate::predict::{Guesses, NOTHING, Predictor, Subject};
 use crate::signature::Signature;
 use crate::table::{Speeds, Table};
 
@@ -36,8 +37,8 @@ pub struct Judged {
     pub scaled: Option<Errors>,
     /// What was learned from other lists.
     pub learned: Option<Errors>,
-    /// What was learned from them and from the list's own operators that are not to be predicted.
-    pub informed: Option<Errors>,
+    /// The same, corrected by the list's own operators that are not to be predicted, as searches guess.
+    pub corrected: Option<Errors>,
     /// Share of measured times within the predicted bounds.
     pub within: f64,
 }
@@ -93,13 +94,14 @@ fn judge_one(lists: &[(String, Measured)], splits: &[Split], at: usize, seed: u6
     ratios.sort_by(f64::total_cmp);
     let usual = ratios.get(ratios.len() / 2).copied().unwrap_or(1.0);
     let known: BTreeSet<&Signature> = whole.iter().map(|(signature, _)| *signature).collect();
-    let learned = Predictor::fit(others, seed)?;
-    let informed = Predictor::fit(whole.iter().copied(), seed)?;
+    let learned = Guesses::new(Arc::new(Predictor::fit(others, seed)?));
+    let mut corrected = learned.clone();
+    corrected.learn(splits[at].known.iter().cloned());
     let (mut new, mut inside) = (0, 0);
     let mut columns: [Vec<(f64, f64)>; 4] = Default::default();
     for (signature, ns) in splits[at].asked.iter().filter(|(signature, _)| !known.contains(signature)) {
         let (Some(guess), Some(first), Some(second)) =
-            (guess_of(signature), learned.predict(signature, &machine), informed.predict(signature, &machine))
+            (guess_of(signature), learned.predict(signature, &machine), corrected.predict(signature, &machine))
         else {
             continue;
         };
@@ -110,9 +112,9 @@ fn judge_one(lists: &[(String, Measured)], splits: &[Split], at: usize, seed: u6
         columns.iter_mut().zip(predicted).for_each(|(column, predicted)| column.push((predicted, *ns)));
     }
     let nodes = columns[0].len();
-    let [guess, scaled, learned, informed] = columns.map(|column| errors(&column));
+    let [guess, scaled, learned, corrected] = columns.map(|column| errors(&column));
     let within = inside as f64 / nodes.max(1) as f64;
-    Some(Judged { name: lists[at].0.clone(), nodes, new, guess, scaled, learned, informed, within })
+    Some(Judged { name: lists[at].0.clone(), nodes, new, guess, scaled, learned, corrected, within })
 }
 
 /// Of pairs of predicted and measured times; `None` if there are too few to tell.

@@ -407,9 +407,7 @@ impl Prices {
         self.save()?;
         for lab in self.sites.labs() {
             let Some(input) = &lab.input else { continue };
-            let pricing = lab.measured.pricing;
-            lab.measured = Measured::new(lab.measured.bindings.clone());
-            lab.measured.pricing = pricing;
+            lab.measured.forget();
             lab.measured.observe(&[input.observation(input.run_ns)]);
             lab.seen.iter().for_each(|seen| learn(&mut lab.measured, input, seen));
             lab.recalled = false;
