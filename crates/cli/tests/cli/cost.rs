@@ -81,4 +81,35 @@ fn calibration_measures_and_predicts() {
     assert!(total["predicted"].as_f64().is_some_and(|ns| ns > 0.0) && total["measured"].as_f64().is_some_and(|ns| ns > 0.0), "{json}");
     let shown = bench.ok("cost show");
     assert!(shown.contains("MatMul("), "{shown}");
+    let measured = bench.ok("cost export -");
+    learned(&bench, measured.lines().next().expect("a price"));
+}
+
+/// What others took predicts what is new, by prices like this one.
+fn learned(bench: &Bench, like: &str) {
+    let mut price: serde_json::Value = serde_json::from_str(like).expect("JSON");
+    for (store, sizes) in [("even", 0), ("odd", 1)] {
+        let line = |size: usize| {
+            price["signature"] = format!("Relu(f32[1,{size},64,64]) | Add.1 > Conv.0").into();
+            price["median_ns"] = (2_000 * size).into();
+            format!("{price}\n")
+        };
+        bench.write(&format!("{store}.jsonl"), (20..120).filter(|size| size % 2 == sizes).map(line).collect::<String>());
+        bench.ok(&format!("cost import {store}.jsonl --cost-store {store}.sqlite"));
+    }
+    let threads = price["threads"].clone();
+    bench.ok(&format!("cost predict even.sqlite odd.sqlite --threads {threads} -o learned.bin --json judged.json"));
+    assert!(!bench.read("learned.bin").is_empty());
+    let judged: serde_json::Value = serde_json::from_slice(&bench.read("judged.json")).expect("JSON");
+    for one in judged.as_array().expect("a row for each store") {
+        assert!(one["nodes"] == 50 && one["learned"]["median"].as_f64().is_some_and(|off| off < 0.1), "{one}");
+    }
+    let few = like.replace(&price["machine"].to_string(), "\"another\"");
+    bench.write("few.jsonl", few + "\n");
+    bench.ok("cost import few.jsonl --cost-store few.sqlite");
+    bench.fails(
+        &format!("cost predict even.sqlite few.sqlite --threads {threads} -o none.bin"),
+        &["few.sqlite has no prices for this machine", "(hint: "],
+    );
+    assert!(!bench.path("none.bin").exists());
 }
