@@ -16,7 +16,7 @@ use crate::workload::Workload;
 
 /// Optimistic guesses are this factor of the roofline, so that the search tries what was never
 /// measured; measuring corrects them.
-const OPTIMISM: f64 = 0.7;
+pub(crate) const OPTIMISM: f64 = 0.7;
 /// Pessimistic guesses are this factor of it: what is not measured must promise a lot.
 const CAUTION: f64 = 1.6;
 /// Largest cost of one kernel besides its own time, ns.
@@ -169,11 +169,11 @@ impl Measured {
         if !is_priced(graph, id) {
             return (0, Source::Free);
         }
+        let is_optimistic = self.pricing == Pricing::Optimistic;
         let signature = Signature::of(graph, &self.bindings, id);
         if let Some(entry) = self.table.get(&signature) {
-            return (if self.pricing == Pricing::Pessimistic { entry.cautious() } else { entry.price() }, Source::Measured);
+            return (if is_optimistic { entry.price() } else { entry.cautious() }, Source::Measured);
         }
-        let is_optimistic = self.pricing == Pricing::Optimistic;
         let nearest = if is_optimistic { self.table.nearest(&signature) } else { self.table.dearest(&signature) };
         if let Some(price) = nearest {
             return (price, Source::OtherContext);

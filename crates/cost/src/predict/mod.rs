@@ -23,6 +23,7 @@ use std::sync::{Arc, LazyLock};
 use corrections::{Corrections, Residual};
 use features::Vocabulary;
 
+use crate::measured::OPTIMISM;
 use crate::persist::Target;
 use crate::roofline::Machine;
 use crate::signature::Signature;
@@ -33,15 +34,13 @@ pub const NOTHING: f64 = 100.0;
 const FEWEST: usize = 20;
 /// A bound is so many standard deviations from the middle.
 const WIDTH: f64 = 1.0;
-/// No prediction is less than this part of the roofline at the best speeds seen.
-const FASTER: f64 = 0.7;
 /// The runtime whose kernels the shipped predictor knows.
 const LEARNED_ON: &str = "onnxruntime ";
 
 /// What a node may cost, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// One standard deviation below the middle, but not much below the roofline.
+    /// One standard deviation below the middle, but no less than guesses by the roofline alone.
     pub low: f64,
     /// The middle.
     pub middle: f64,
@@ -130,7 +129,7 @@ impl Guesses {
         let Estimate { mean, deviation } = self.predictor.estimate(&subject);
         let middle = mean + self.corrections.of(subject.load.work.kernel);
         let base = Machine::default().time(&subject.load).max(NOTHING);
-        let least = if subject.is_fused() { 0.0 } else { FASTER * machine.time(&subject.load) };
+        let least = if subject.is_fused() { 0.0 } else { OPTIMISM * machine.time(&subject.load) };
         let at = |width: f64| (base * (middle + width * deviation).exp()).max(least);
         Some(Prediction { low: at(-WIDTH), middle: at(0.0), high: at(WIDTH) })
     }
