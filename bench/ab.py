@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Times two models against each other under ONNX Runtime, every optimization of its own switched on, or under another runtime.
+"""Times two models against each other under ONNX Runtime, every optimization of its own switched
+on, or under another runtime.
 
     ab.py BASE.onnx OTHER.onnx [--shape input:1,3,224,224]... [--target RUNTIME] [--other-target RUNTIME] [--threads N] [--seconds S]
           [--sittings N] [--seed N] [--json]
 
-An outside judge of what the program claims: it shares no code with it. Method: several sittings, each with fresh sessions of both models
-and a second one of the base, opened in another order and at other addresses; in a sitting they take turns, in a random order each round, so
-that drift hits all alike. One thread: processor time of the calling thread, which other processes do not inflate; more threads (by default,
-as many as the runtime uses by itself): wall time, of threads that spin within a run, as deployed, and not after it.
-The result is the geometric mean over sittings of the median ratio base/other, with a 95 % interval: sittings are what varies, so it rests
-on their spread, taken together with a presumed one while there are few. The second session of the base says what the same procedure makes of
-no difference at all. Outputs are compared first: the largest difference relative to the largest magnitude of that output, beside the noise
-floor (the base model with the runtime's optimizer against without).
+An outside judge of what the program claims: it shares no code with it. Method: several sittings,
+each with fresh sessions of both models and a second one of the base, opened in another order and at
+other addresses; in a sitting they take turns, in a random order each round, so that drift hits all
+alike. One thread: processor time of the calling thread, which other processes do not inflate; more
+threads (by default, as many as the runtime uses by itself): wall time, of threads that spin within
+a run, as deployed, and not after it. The result is the geometric mean over sittings of the median
+ratio base/other, with a 95 % interval: sittings are what varies, so it rests on their spread, taken
+together with a presumed one while there are few. The second session of the base says what the same
+procedure makes of no difference at all. Outputs are compared first: the largest difference relative
+to the largest magnitude of that output, beside the noise floor (the base model with the runtime's
+optimizer against without).
 """
 
 import argparse
@@ -34,8 +38,9 @@ DEFAULT = runtimes.OnnxRuntime.name
 WARM_UP = 3
 """Runs of each model before those that count."""
 WARM_BELOW = 0.02
-"""Where all runs are shorter than this, in seconds, each model runs once more before every run that counts: on caches that it left itself, as
-it does where it is deployed. Longer runs turn the caches over by themselves."""
+"""Where all runs are shorter than this, in seconds, each model runs once more before every run that
+counts: on caches that it left itself, as it does where it is deployed. Longer runs turn the caches
+over by themselves."""
 FEWEST_PAIRS = 6
 """Rounds of a sitting, however long they take."""
 RESAMPLES = 200
@@ -51,7 +56,8 @@ APART = 1 << 20
 
 @dataclass
 class Verdict:
-    """What came out of comparing `other` with `base`. Times in milliseconds; a speed-up above 1 says that `other` is faster."""
+    """What came out of comparing `other` with `base`. Times in milliseconds; a speed-up above 1
+    says that `other` is faster."""
 
     base_ms: float
     other_ms: float
@@ -73,7 +79,8 @@ class Verdict:
 
 
 def default_threads():
-    """How many threads the runtime uses by itself: those that a session starts, and the caller's. All processors where nobody says."""
+    """How many threads the runtime uses by itself: those that a session starts, and the caller's.
+    All processors where nobody says."""
     tasks = Path("/proc/self/task")
     if not tasks.exists():
         return os.cpu_count() or 1
@@ -110,7 +117,8 @@ def make_feeds(session, shapes, seed=0):
 
 
 def difference(wanted, found):
-    """The largest difference relative to the largest magnitude of its output; infinite where no difference is allowed."""
+    """The largest difference relative to the largest magnitude of its output; infinite where no
+    difference is allowed."""
     worst = 0.0
     for want, have in zip(wanted, found, strict=True):
         if want.shape != have.shape or want.dtype != have.dtype:
@@ -131,7 +139,8 @@ def difference(wanted, found):
 
 
 def sitting(models, feeds, threads, longest, number, seed):
-    """Times in seconds, a column per model, of fresh sessions of all (runtime, model), in the order given; the rounds take `longest` at most."""
+    """Times in seconds, a column per model, of fresh sessions of all (runtime, model), in the order
+    given; the rounds take `longest` at most."""
     start = time.perf_counter()
     random = np.random.default_rng((seed, number))
     runs, apart = [None] * len(models), []
@@ -172,7 +181,8 @@ def sit(models, feeds, threads, seconds, fewest=SITTINGS, seed=0):
 
 
 def student(freedom):
-    """The 97.5 % quantile of Student's distribution (Abramowitz and Stegun 26.7.5), right to 1 % from 4 degrees of freedom on."""
+    """The 97.5 % quantile of Student's distribution (Abramowitz and Stegun 26.7.5), right to 1 %
+    from 4 degrees of freedom on."""
     z = 1.959964
     terms = ((z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
     return z + sum(term / freedom**power for power, term in enumerate(terms, start=1))
@@ -192,7 +202,8 @@ def estimate(sittings, seed):
 
 
 def compare(base, other, shapes=None, threads=1, seconds=8.0, sittings=SITTINGS, seed=0, targets=(DEFAULT, DEFAULT)):
-    """Compares outputs and times, in as many sittings as `seconds` allow, and `sittings` at least; each model on its own target."""
+    """Compares outputs and times, in as many sittings as `seconds` allow, and `sittings` at least;
+    each model on its own target."""
     shapes = shapes or {}
     on_base, on_other = (runtime(target) for target in targets)
     session = on_base.open(base, threads)

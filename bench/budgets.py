@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What a longer budget brings: every model is optimized with several, and each result judged against the input and against that of the
-longest budget, interleaved.
+"""What a longer budget brings: every model is optimized with several, and each result judged
+against the input and against that of the longest budget, interleaved.
 
     budgets.py [PATTERN]... [--budgets 10s,20s,60s,600s] [--threads N] [--seconds S] [--minutes M] [--json FILE]
 
-Each run begins with an empty store of measurements. Results that are there already are kept; --minutes ends the program early, and another
-call goes on. Writes bench/results/budgets.json, docs/budgets.md and docs/budgets.svg.
+Each run begins with an empty store of measurements. Results that are there already are kept;
+--minutes ends the program early, and another call goes on. Writes bench/results/budgets.json,
+docs/budgets.md and docs/budgets.svg.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""Draws curves over a few settings, on a logarithmic axis, as a self-contained SVG. Equal input gives equal bytes."""
+"""Draws curves over a few settings, on a logarithmic axis, as a self-contained SVG. Equal input
+gives equal bytes."""
 
 import math
 from html import escape
@@ -31,7 +32,8 @@ def linear(values):
 
 
 def draw(panel, left, order):
-    """Lines of SVG for one plot: `(title, unit, is logarithmic, settings, {curve: values or None})`."""
+    """Lines of SVG for one plot: `(title, unit, is logarithmic, settings, {curve: values or
+    None})`."""
     title, unit, is_logarithmic, settings, curves = panel
     values = [value for points in curves.values() for value in points]
     low, high = decades(values) if is_logarithmic else linear(values)

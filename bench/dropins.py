@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Drop-ins beside what they stand for: which models each accepts, and whether what comes out computes the same.
+"""Drop-ins beside what they stand for: which models each accepts, and whether what comes out
+computes the same.
 
     dropins.py FOLDER... [--only PART] [--limit N] [--json FILE]
 
-Every FOLDER holds NAME.onnx (`regraft-gauntlet fuzz --models 300 --export FOLDER`), or NAME/model.onnx as the node tests of ONNX do,
-with their inputs (`scripts/node_tests.py export FOLDER`). Each call has a
-process of its own and 60 s. Needs the packages `regraft`, `onnxsim` and `onnxslim` (`make wheel`, `scripts/setup.sh foreign`).
-Exit code 1 if a drop-in refuses or breaks a model that the other one does not.
+Every FOLDER holds NAME.onnx (`regraft-gauntlet fuzz --models 300 --export FOLDER`), or
+NAME/model.onnx as the node tests of ONNX do, with their inputs (`scripts/node_tests.py export
+FOLDER`). Each call has a process of its own and 60 s. Needs the packages `regraft`, `onnxsim` and
+`onnxslim` (`make wheel`, `scripts/setup.sh foreign`). Exit code 1 if a drop-in refuses or breaks a
+model that the other one does not.
 """
 
 import argparse
@@ -96,7 +98,8 @@ def feeds(opened):
 
 
 def given(path, opened):
-    """The inputs that lie beside a model, as the node tests have them; made-up ones where there are none."""
+    """The inputs that lie beside a model, as the node tests have them; made-up ones where there are
+    none."""
     files = sorted(path.parent.glob("test_data_set_0/input_*.pb"), key=lambda file: int(file.stem.split("_")[1]))
     if path.name != "model.onnx" or not files:
         return feeds(opened)
@@ -145,7 +148,8 @@ def same(a, b):
 
 
 def verdict(function, path, original):
-    """`same`, `unknown` (the original does not run), `wrong`, `broken` (the result does not run), or `refused`; and why."""
+    """`same`, `unknown` (the original does not run), `wrong`, `broken` (the result does not run),
+    or `refused`; and why."""
     model = onnx.load(path)
     made, why = apart(lambda: function(model).SerializeToString())
     if made is None:

@@ -1,4 +1,5 @@
-"""Draws how e-graphs grow: rules against networks, and cost over e-nodes, as self-contained SVG. Equal input gives equal bytes."""
+"""Draws how e-graphs grow: rules against networks, and cost over e-nodes, as self-contained SVG.
+Equal input gives equal bytes."""
 
 import math
 from collections import Counter
@@ -31,7 +32,8 @@ def applied(trace):
 
 
 def heat_map(traces):
-    """Rules by networks: how often saturation (left half of a field) and tree search (right half) applied them."""
+    """Rules by networks: how often saturation (left half of a field) and tree search (right half)
+    applied them."""
     counts = {network: {by: applied(trace) for by, trace in found.items()} for network, found in traces.items()}
     everywhere = sum((count for found in counts.values() for count in found.values()), Counter())
     rules = [rule for rule, _ in sorted(everywhere.items(), key=lambda item: (-item[1], item[0]))[:RULES]]

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Equality saturation on the 13 networks of the PACT 2024 paper on it: its Tables 1 and 2, its heat maps, and searches of the networks.
+"""Equality saturation on the 13 networks of the PACT 2024 paper on it: its Tables 1 and 2, its heat
+maps, and searches of the networks.
 
     eqsat.py [--part PART]... [--pair PAIR]... [--budget 30s] [--seeds 5] [--only NAME]... [--prices FILE] [--json FILE] [--fresh]
 
-Parts: `extraction` (Table 1: the e-graph of each network as it is, and after saturation with at most 2,000 operators, by each method),
-`pairs` (Table 2: tree search with each pair of methods, within simulations and at the end, several seeds, against saturation within the
-same limit), `traces` (one run of each in steps, for the drawings), `searches` (with a descent at the end, against greedy and exact). Rows
-that are there already are kept. Costs come from one price list (by default bench/ocggs/prices.jsonl.gz) and are the same on every machine;
-times are not.
+Parts: `extraction` (Table 1: the e-graph of each network as it is, and after saturation with at
+most 2,000 operators, by each method), `pairs` (Table 2: tree search with each pair of methods,
+within simulations and at the end, several seeds, against saturation within the same limit),
+`traces` (one run of each in steps, for the drawings), `searches` (with a descent at the end,
+against greedy and exact). Rows that are there already are kept. Costs come from one price list (by
+default bench/ocggs/prices.jsonl.gz) and are the same on every machine; times are not.
 
 Writes bench/results/eqsat.json, docs/eqsat.md and docs/eqsat-*.svg.
 """
@@ -58,7 +60,8 @@ def extracted(network, options):
 
 
 def searched(network, options, *words):
-    """One search of e-graphs on one thread, with the processor time that it took, prices read included."""
+    """One search of e-graphs on one thread, with the processor time that it took, prices read
+    included."""
     spent = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     before = spent()
     limits = ["--nodes", NODES, "--time", options.budget, "--threads", 1]

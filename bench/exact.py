@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What each search makes of every network of the zoo under one price list, with at most 10 rewrites and with any number: is `exact` or
-`auto` ever worse than another?
+"""What each search makes of every network of the zoo under one price list, with at most 10 rewrites
+and with any number: is `exact` or `auto` ever worse than another?
 
     exact.py [--budget 5s] [--only PATTERN]... [--search a,b] [--steps 10,any] [--prices FILE] [--minutes M] [--json FILE]
 
-Every search runs alone in a process, on one core, from the network, and ends after the budget at the latest. Searches that try all
-sequences run with at most 10 rewrites, on networks of few nodes. The price list is that of bench/ocggs.py, unless --prices names another,
-or `roofline`: costs are the same on every machine, unless a search ran out of time; times are not. Results that are there already are
-kept; --minutes ends the program early, and another call goes on.
+Every search runs alone in a process, on one core, from the network, and ends after the budget at
+the latest. Searches that try all sequences run with at most 10 rewrites, on networks of few nodes.
+The price list is that of bench/ocggs.py, unless --prices names another, or `roofline`: costs are
+the same on every machine, unless a search ran out of time; times are not. Results that are there
+already are kept; --minutes ends the program early, and another call goes on.
 
 Writes bench/results/exact.json and docs/exact.md.
 """
@@ -39,7 +40,8 @@ FEW = 60
 JUDGED = ["exact", "auto"]
 """Searches that should never be worse than another."""
 LATE = 1.1
-"""A search that took so many times as long as another, or less, has taken no longer: times are not exact."""
+"""A search that took so many times as long as another, or less, has taken no longer: times are not
+exact."""
 WIDTH = 100
 """Columns of a paragraph."""
 

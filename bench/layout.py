@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""What choosing layouts together with rewrites gains, on every network of the zoo: beside rewrites first and layouts then, layouts first
-and rewrites then, and each alone.
+"""What choosing layouts together with rewrites gains, on every network of the zoo: beside rewrites
+first and layouts then, layouts first and rewrites then, and each alone.
 
     layout.py [--only PATTERN]... [--skip PATTERN]... [--target NAME]... [--search NAME] [--budget 10s] [--minutes M] [--json FILE]
     layout.py --check
 
-One search, `greedy` unless told otherwise, runs for each of the five orders; `regraft compare --target` says what they are. Targets are
-`gpu-model`, a roofline of published figures which nobody measured, and `onnxruntime-cpu` under the price list of bench/ocggs.py. Costs are
-the same on every machine, unless a search ran out of time; times are not. Results that are there already are kept; --minutes ends the
-program early, and another call goes on.
+One search, `greedy` unless told otherwise, runs for each of the five orders; `regraft compare
+--target` says what they are. Targets are `gpu-model`, a roofline of published figures which nobody
+measured, and `onnxruntime-cpu` under the price list of bench/ocggs.py. Costs are the same on every
+machine, unless a search ran out of time; times are not. Results that are there already are kept;
+--minutes ends the program early, and another call goes on.
 
-With --check, it only counts the reorders that the installed ONNX Runtime makes in some networks, beside those that `onnxruntime-cpu`
-describes; the processor must have AVX-512, as the target says.
+With --check, it only counts the reorders that the installed ONNX Runtime makes in some networks,
+beside those that `onnxruntime-cpu` describes; the processor must have AVX-512, as the target says.
 
 Writes bench/results/layout.json and docs/layout.md.
 """

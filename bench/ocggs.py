@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Compares searches as the paper on OCGGS does: its Table 3, and its Figures 4 and 5, under one price list.
+"""Compares searches as the paper on OCGGS does: its Table 3, and its Figures 4 and 5, under one
+price list.
 
     ocggs.py [--budget 20s] [--only PART]... [--prices FILE] [--json FILE] [--measure]
 
-Table 3: what each search makes of seven networks with at most 10 rewrites, its time and its memory; of the networks as the paper has them,
-and of those that they stand for. Figure 4: the same for 2 to 8 blocks of ResNet-n and 1 to 4 of Inception-E-n. Figure 5: for 5 to 25
-rewrites. Every search runs alone in a process, on one core, and ends after the budget at the latest; one that tries all sequences and does
-not end has no time in the table, since the published program would still be running.
+Table 3: what each search makes of seven networks with at most 10 rewrites, its time and its memory;
+of the networks as the paper has them, and of those that they stand for. Figure 4: the same for 2 to
+8 blocks of ResNet-n and 1 to 4 of Inception-E-n. Figure 5: for 5 to 25 rewrites. Every search runs
+alone in a process, on one core, and ends after the budget at the latest; one that tries all
+sequences and does not end has no time in the table, since the published program would still be
+running.
 
-The price list is in the repository (bench/ocggs/prices.jsonl.gz), so costs are the same on every machine; times are not. With --measure a
-new list is made on this machine: each network is optimized with a store for all, which is then exported.
+The price list is in the repository (bench/ocggs/prices.jsonl.gz), so costs are the same on every
+machine; times are not. With --measure a new list is made on this machine: each network is optimized
+with a store for all, which is then exported.
 
 Writes bench/results/ocggs.json, docs/ocggs.md and docs/ocggs-*.svg.
 """
@@ -110,7 +114,8 @@ def measure(budget):
         plain = folder / "prices.jsonl"
         subprocess.run([str(models.program()), "cost", "export", str(plain), "--quiet"], env=environment, check=True)
         PRICES.parent.mkdir(exist_ok=True)
-        # Prices of operators are all that is needed, and they do not depend on when they were measured.
+        # Prices of operators are all that is needed, and they do not depend on when they were
+        # measured.
         rows = [json.loads(line) for line in plain.read_text().splitlines()]
         rows = [row | {"updated_at": 0} for row in rows if row["context"].startswith("profile")]
         text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
@@ -154,7 +159,8 @@ def panels(rows, groups, budget):
                 values = []
                 for _, network, steps in points:
                     row = next((r for r in rows if (r["network"], r["search"], r["steps"]) == (network, search, steps)), None)
-                    # A search of all sequences that did not end has no time; what it found so far is no result of the method.
+                    # A search of all sequences that did not end has no time; what it found so far
+                    # is no result of the method.
                     known = row and (search in QUICK or not is_late(row, budget))
                     values.append((row[key] / 1e6 if key == "cost" else max(row[key], 1e-3)) if known else None)
                 if any(values):

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Compares what the program gains on the zoo's networks with open sizes with what it gains on the same networks with fixed ones.
+"""Compares what the program gains on the zoo's networks with open sizes with what it gains on the
+same networks with fixed ones.
 
     open.py [PATTERN] [--field] [--budget 60s] [--seconds S] [--threads N] [--json FILE] [--resume] [--keep FOLDER]
 
-Both forms are optimized at batch 1, each with a fresh store, and judged independently (ab.py). The outputs of the open result are compared
-with those of its input at other sizes, too: batches 2, 3 and 5, and with --field, which opens height and width (or length) as well, other
-fields, odd ones among them. The geometric mean is that of the ratio between the two gains. Exit code 0 if no row is at fault.
+Both forms are optimized at batch 1, each with a fresh store, and judged independently (ab.py). The
+outputs of the open result are compared with those of its input at other sizes, too: batches 2, 3
+and 5, and with --field, which opens height and width (or length) as well, other fields, odd ones
+among them. The geometric mean is that of the ratio between the two gains. Exit code 0 if no row is
+at fault.
 """
 
 import argparse
@@ -30,7 +33,8 @@ SCHEMA = 1
 BATCHES = (1, 2, 3, 5)
 """Batches at which the outputs of the open result are compared."""
 FIELDS = ((0, 0), (1, -3), (17, 32), (-7, 5), (40, 11), (96, 63))
-"""Changes of height and width (or of length, by the first) at which they are compared as well, at batch 1."""
+"""Changes of height and width (or of length, by the first) at which they are compared as well, at
+batch 1."""
 FORMS = ("closed", "open")
 
 
@@ -62,7 +66,8 @@ def sized(entry, batch, change=(0, 0)):
 
 
 def difference(base, other, shapes, options):
-    """How far the outputs are apart at these sizes, and what the runtime's own optimizer does to those of the base."""
+    """How far the outputs are apart at these sizes, and what the runtime's own optimizer does to
+    those of the base."""
     runtime = ab.runtime(ab.DEFAULT)
     plain = runtime.open(base, options.threads, optimize=False)
     feeds = ab.make_feeds(plain, shapes, options.seed)

@@ -1,4 +1,5 @@
-"""Operators that are drawn for a layer, with and without canonical forms and the distance, at equal processor time.
+"""Operators that are drawn for a layer, with and without canonical forms and the distance, at equal
+processor time.
 
     bench/operators.py [--seconds 20]     runs the campaign, and draws docs/operators.svg from its figures
     bench/operators.py --draw             only draws

@@ -23,7 +23,8 @@ STYLE = """
     .faster { stroke: #58a6ff; fill: #58a6ff } .slower { stroke: #f0883e; fill: #f0883e } .same { stroke: #8b949e; fill: #8b949e }
   }
 """
-"""Colours for light and dark pages. The page is filled, so that the text is readable whatever lies below."""
+"""Colours for light and dark pages. The page is filled, so that the text is readable whatever lies
+below."""
 
 
 def span(panels, step):

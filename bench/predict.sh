@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# How well prices of some networks predict those of another: measures networks of the zoo, each into a store of its own, and
-# leaves out one after the other. What is learned from all of them is what guesses prices in searches, if `--ship` is given.
+# How well prices of some networks predict those of another: measures networks of the zoo, each into
+# a store of its own, and leaves out one after the other. What is learned from all of them is what
+# guesses prices in searches, if `--ship` is given.
 #
 #   usage: scripts/with-runtime.sh bench/predict.sh [--ship] FOLDER [NETWORK...]
 #   environment: BUDGET, of each network; REGRAFT, the program
 #
-# FOLDER gets the stores; those that are there are not made again. Prints two tables, of all operators and of those that rewrites made,
-# and writes them to bench/results/predict.json.
+# FOLDER gets the stores; those that are there are not made again. Prints two tables, of all
+# operators and of those that rewrites made, and writes them to bench/results/predict.json.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 regraft=${REGRAFT:-$root/target/release/regraft}

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Optimizes every model of the corpus, judges each result independently (ab.py), prints a table and writes JSON.
+"""Optimizes every model of the corpus, judges each result independently (ab.py), prints a table and
+writes JSON.
 
     run.py [PATTERN] [--target RUNTIME] [--budget 60s] [--threads N] [--seconds S] [--cost-store FILE] [--json FILE] [--resume] [--keep FOLDER] [--replay] [--discard]
 
-The command is run as a user runs it, with as many threads as the runtime uses by itself unless told otherwise. Each result is then timed
-with so many threads and with one, under the runtime that it was made for; with `--target fastest`, against the input on either runtime. The command's exit code and its own claim are kept beside the independent measurement, and a model that fails is
-a row of the table like any other. Exit code 0 if no row is at fault: none failed, and no result is slower than its input (at either number
-of threads) by more than the input seems to be than itself, differs from it, is not proved to be the same, or is too large.
+The command is run as a user runs it, with as many threads as the runtime uses by itself unless told
+otherwise. Each result is then timed with so many threads and with one, under the runtime that it
+was made for; with `--target fastest`, against the input on either runtime. The command's exit code
+and its own claim are kept beside the independent measurement, and a model that fails is a row of
+the table like any other. Exit code 0 if no row is at fault: none failed, and no result is slower
+than its input (at either number of threads) by more than the input seems to be than itself, differs
+from it, is not proved to be the same, or is too large.
 """
 
 import argparse
@@ -31,7 +35,8 @@ DEFAULT_JSON = models.ROOT / "bench" / "results" / "corpus.json"
 SCHEMA = 1
 """Version of the layout of the results."""
 ROUNDING = 10.0
-"""Outputs may differ by this many times as much as the runtime's own optimizer moves those of the input."""
+"""Outputs may differ by this many times as much as the runtime's own optimizer moves those of the
+input."""
 PATIENCE = 300.0
 """Seconds that replaying one certificate may take."""
 GRACE = 3.0
@@ -42,7 +47,8 @@ FIRST, FASTEST = ab.DEFAULT, "fastest"
 """The runtime that all are compared on, and the target that stands for all of them."""
 
 PROVED = ("identical graph", "proved", "bounded")
-"""What `regraft check` says of a result that is proved to be the input, up to the rounding of constants."""
+"""What `regraft check` says of a result that is proved to be the input, up to the rounding of
+constants."""
 
 
 def seconds_of(text):
@@ -62,7 +68,8 @@ def processor():
 
 
 def optimize(name, path, folder, options):
-    """Runs the command on one model: its row, without the independent measurement, and the path of the result."""
+    """Runs the command on one model: its row, without the independent measurement, and the path of
+    the result."""
     out, report = folder / f"{name}.onnx", folder / f"{name}.json"
     command = [str(models.program()), "optimize", str(path), "-o", str(out), "--report", str(report)]
     command += ["--target", options.target, "--threads", str(options.threads), "--seed", str(options.seed)]
@@ -207,7 +214,8 @@ def results(rows, options):
 
 
 def replay(options):
-    """Replays the certificates of kept results again, and puts what is proved now beside the times of then."""
+    """Replays the certificates of kept results again, and puts what is proved now beside the times
+    of then."""
     known = json.loads(options.json.read_text())
     for row in known["models"]:
         out = options.keep / f"{row['model']}.onnx"

@@ -1,4 +1,5 @@
-"""Runtimes that the judge measures under, called through their Python packages: independently of the program."""
+"""Runtimes that the judge measures under, called through their Python packages: independently of
+the program."""
 
 import os
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ class Session:
     run: Callable
     """Values by name in, a list of values out."""
     bound: Callable
-    """Values by name in; out comes a call that runs once on them, without copying them or the outputs: what Python adds would hide small gains."""
+    """Values by name in; out comes a call that runs once on them, without copying them or the
+    outputs: what Python adds would hide small gains."""
 
 
 class OnnxRuntime:
@@ -43,7 +45,8 @@ class OnnxRuntime:
     }
 
     def __init__(self):
-        # It has a thread that collects and sends what a process does, unless this is set before it starts.
+        # It has a thread that collects and sends what a process does, unless this is set before it
+        # starts.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         import onnxruntime
 
@@ -57,7 +60,8 @@ class OnnxRuntime:
         options.log_severity_level = 3
         level = self.library.GraphOptimizationLevel
         options.graph_optimization_level = level.ORT_ENABLE_ALL if optimize else level.ORT_DISABLE_ALL
-        # Within a run, waiting workers spin as where the model is deployed. After it they would take processors from the next model.
+        # Within a run, waiting workers spin as where the model is deployed. After it they would
+        # take processors from the next model.
         options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
         options.add_session_config_entry("session.force_spinning_stop", "1")
         session = self.library.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -75,7 +79,8 @@ class OnnxRuntime:
 
 
 class OpenVino:
-    """OpenVINO on processors, in the precision of the model. What it makes of a model cannot be switched off."""
+    """OpenVINO on processors, in the precision of the model. What it makes of a model cannot be
+    switched off."""
 
     name = "openvino"
 

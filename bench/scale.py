@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""How the time of searches grows with the depth of a network: ResNet-n of OCGGS (PVLDB 13(11) 2020), with 64 channels, for several n.
+"""How the time of searches grows with the depth of a network: ResNet-n of OCGGS (PVLDB 13(11)
+2020), with 64 channels, for several n.
 
     scale.py [--blocks 8,64,512] [--search greedy,auto] [--json FILE]
 
-Each search starts from the model, on one core, under the analytic prices; nothing is measured by a runtime. Prints a table: per search and
-number of blocks, the time, the time per block relative to that of the smallest network, the states visited and the memory.
+Each search starts from the model, on one core, under the analytic prices; nothing is measured by a
+runtime. Prints a table: per search and number of blocks, the time, the time per block relative to
+that of the smallest network, the states visited and the memory.
 """
 
 import argparse

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the results of several runs on one model: the same rewrites, and how far the slowest is from the fastest.
+"""Compares the results of several runs on one model: the same rewrites, and how far the slowest is
+from the fastest.
 
     spread.py NAME INPUT.onnx THREADS REPORT.json...      (each result lies beside its report, as .onnx)
 
-Exit code 0 if all results are within TOLERATED of the fastest, else 1. Results that are the same file, byte for byte, are timed as one.
-Called by stability.sh.
+Exit code 0 if all results are within TOLERATED of the fastest, else 1. Results that are the same
+file, byte for byte, are timed as one. Called by stability.sh.
 """
 
 import json
@@ -31,7 +32,8 @@ def timed(paths, feeds, threads):
 
 
 def distinct(paths):
-    """The paths without those whose file is that of an earlier one, and for each path the place of its file among them."""
+    """The paths without those whose file is that of an earlier one, and for each path the place of
+    its file among them."""
     files = [path.read_bytes() for path in paths]
     first = [files.index(file) for file in files]
     kept = sorted(set(first))

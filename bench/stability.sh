@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Optimizes each model five times, every time with an empty cost store and another seed, and compares the rewrites and the times of the results.
+# Optimizes each model five times, every time with an empty cost store and another seed, and
+# compares the rewrites and the times of the results.
 #
-#   usage: bench/stability.sh MODEL...      environment: RUNS (5), BUDGET (the command's default), THREADS (what the runtime uses by itself)
+#   usage: bench/stability.sh MODEL...      environment: RUNS (5), BUDGET (the command's default),
+#   THREADS (what the runtime uses by itself)
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 python=$root/.venv/bin/python

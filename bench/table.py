@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Renders bench/results/corpus.json: docs/results.md, docs/results.svg, and the summary in README.md.
+"""Renders bench/results/corpus.json: docs/results.md, docs/results.svg, and the summary in
+README.md.
 
     table.py [RESULTS.json] [--check]
 
-No number in them is typed by hand, and equal results give equal bytes. With --check nothing is written; the exit code is 1 if a file is not
-what the results say.
+No number in them is typed by hand, and equal results give equal bytes. With --check nothing is
+written; the exit code is 1 if a file is not what the results say.
 """
 
 import json
@@ -135,7 +136,8 @@ def setting(results):
 
 
 def criterion(results):
-    """What may pass beyond the tolerance, and how often it did; results of older runs do not say."""
+    """What may pass beyond the tolerance, and how often it did; results of older runs do not
+    say."""
     confirmed = [model.get("check", {}).get("confirmed") for model in results["models"]]
     if None in confirmed:
         return ""

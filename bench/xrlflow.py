@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""X-RLflow on its seven graphs and on real networks like them, against other searches in equal time under one price list.
+"""X-RLflow on its seven graphs and on real networks like them, against other searches in equal time
+under one price list.
 
     xrlflow.py [--part PART]... [--budget 30s] [--seeds 5] [--only NAME]... [--prices FILE] [--json FILE] [--fresh]
 
-Parts: `searches` (all searches of a network, and an agent trained on it from nothing within the same time, with several seeds; as
-published, and with its defects mended), `shapes` (an agent trained at one size, at others, against searches that begin anew at each). Rows
-that are there already are kept. Costs come from one price list (by default bench/ocggs/prices.jsonl.gz); what is found within a time
-depends on the machine.
+Parts: `searches` (all searches of a network, and an agent trained on it from nothing within the
+same time, with several seeds; as published, and with its defects mended), `shapes` (an agent
+trained at one size, at others, against searches that begin anew at each). Rows that are there
+already are kept. Costs come from one price list (by default bench/ocggs/prices.jsonl.gz); what is
+found within a time depends on the machine.
 
 Writes bench/results/xrlflow.json, docs/xrlflow.md and docs/xrlflow-shapes.svg.
 """
@@ -58,7 +60,8 @@ def compared(model, words, options):
 
 
 def trained(model, seed, words, options, agent=None):
-    """An agent trained from nothing within the budget: the best state that it saw, and what it finds then."""
+    """An agent trained from nothing within the budget: the best state that it saw, and what it
+    finds then."""
     words = [*words, "--budget", options.budget]
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
@@ -80,7 +83,8 @@ def searched(network, options):
 
 
 def shaped(network, options):
-    """An agent at other sizes than those that it was trained at, under the roofline: a price list knows few sizes."""
+    """An agent at other sizes than those that it was trained at, under the roofline: a price list
+    knows few sizes."""
     plan, folder = SHAPES[network], Path(options.folder)
     model, agent = folder / f"{network}.onnx", folder / f"{network}.bin"
     told("zoo", "emit", network, "-o", model, *plan["emit"])

@@ -4,8 +4,8 @@
     book.py gather FOLDER     copies the pages that docs/SUMMARY.md names into FOLDER, as mdBook wants them
     book.py check FOLDER      checks the links of a built book: files and anchors within it; exit code 1 if one is broken
 
-Pages stay where they are in the repository, so that their links work there. In the book, links to what is no page
-lead to the repository.
+Pages stay where they are in the repository, so that their links work there. In the book, links to
+what is no page lead to the repository.
 """
 
 import re

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Optimizes the text recognition model of PP-OCRv4 and leaves it in demo/. All set-up included; needs Rust, a C compiler and Python 3.
+# Optimizes the text recognition model of PP-OCRv4 and leaves it in demo/. All set-up included;
+# needs Rust, a C compiler and Python 3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

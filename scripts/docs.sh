@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the book into target/book/book, with search, and checks every link in it. All set-up included; needs Rust and Python 3.
+# Builds the book into target/book/book, with search, and checks every link in it. All set-up
+# included; needs Rust and Python 3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,12 @@
-"""The side of the `onnx` package in the campaign `node-tests`: it exports ONNX's own node tests, and infers shapes to compare with.
+"""The side of the `onnx` package in the campaign `node-tests`: it exports ONNX's own node tests,
+and infers shapes to compare with.
 
-usage: node_tests.py export FOLDER        one folder per case: model.onnx, test_data_set_N/input_M.pb and output_M.pb
-       node_tests.py infer FOLDER         for every FOLDER/NAME.onnx the inferred types, in FOLDER/NAME.json
+usage: node_tests.py export FOLDER        one folder per case: model.onnx,
+test_data_set_N/input_M.pb and output_M.pb node_tests.py infer FOLDER         for every
+FOLDER/NAME.onnx the inferred types, in FOLDER/NAME.json
 
-A type is {"dtype": code, "dims": [size, "symbol" or null, ...]}; "dims" is null where the rank is not known.
+A type is {"dtype": code, "dims": [size, "symbol" or null, ...]}; "dims" is null where the rank is
+not known.
 """
 
 import json
@@ -16,7 +19,8 @@ from onnx import numpy_helper
 
 
 def export(folder: Path) -> None:
-    """Writes every case and its data; the list of names comes last, so that an interrupted export is seen to be one."""
+    """Writes every case and its data; the list of names comes last, so that an interrupted export
+    is seen to be one."""
     from onnx.backend.test.loader import load_model_tests
 
     names = []
@@ -56,7 +60,8 @@ def serialized(info: onnx.ValueInfoProto, value: object) -> bytes:
 
 
 def infer(folder: Path) -> None:
-    """Infers the types of all models of a folder. A model that the package refuses gets a file that says why."""
+    """Infers the types of all models of a folder. A model that the package refuses gets a file that
+    says why."""
     for path in sorted(folder.glob("*.onnx")):
         try:
             model = onnx.shape_inference.infer_shapes(onnx.load(path), data_prop=False)

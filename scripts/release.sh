@@ -4,7 +4,8 @@
 # command comes out the same, byte for byte, from another folder. All set-up included; needs Rust, a C compiler, binutils and
 # Python 3.
 #
-#   usage: scripts/release.sh [--offline]      --offline leaves out the advisories, which are fetched
+#   usage: scripts/release.sh [--offline]      --offline leaves out the advisories, which are
+#   fetched
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs scripts/requirements/LIST.txt into .venv, and makes .venv first if need be. Pins are exact and nothing else is resolved.
-# A list that is installed already costs nothing and needs no network.
+# Installs scripts/requirements/LIST.txt into .venv, and makes .venv first if need be. Pins are
+# exact and nothing else is resolved. A list that is installed already costs nothing and needs no
+# network.
 #
 #   usage: scripts/setup.sh LIST      environment: PYTHON, the interpreter to make .venv with
 set -euo pipefail
@@ -31,7 +32,8 @@ make_venv() {
   python=$(pick_python)
   echo "setup: making $venv with $("$python" --version)" >&2
   rm -rf "$venv"
-  # Where the distribution leaves ensurepip out, the interpreter's own pip can install into the environment.
+  # Where the distribution leaves ensurepip out, the interpreter's own pip can install into the
+  # environment.
   if "$python" -m venv "$venv" >/dev/null 2>&1; then
     return
   fi

@@ -3,8 +3,8 @@
 usage: simplify.py TOOL FOLDER OUT         simplifies every FOLDER/NAME.onnx into OUT/NAME.onnx
        simplify.py --versions              which tools there are
 
-TOOL is `onnxsim` or `onnxslim`. A model that the tool refuses gets OUT/NAME.txt, which says why. Every model has a process of its own: a tool that crashes
-or hangs takes no other model with it.
+TOOL is `onnxsim` or `onnxslim`. A model that the tool refuses gets OUT/NAME.txt, which says why.
+Every model has a process of its own: a tool that crashes or hangs takes no other model with it.
 """
 
 import importlib.metadata

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Format, lints, all tests. All set-up included; a missing runtime is a failure here, not a skipped test.
+# Format, lints, all tests. All set-up included; a missing runtime is a failure here, not a skipped
+# test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Builds the Python package into dist/, installs it into an empty environment, checks its types, and runs its tests there and a real
-# model through both the package and the command. All set-up included; needs Rust, a C compiler and Python 3.
+# Builds the Python package into dist/, installs it into an empty environment, checks its types, and
+# runs its tests there and a real model through both the package and the command. All set-up
+# included; needs Rust, a C compiler and Python 3.
 #
-#   usage: scripts/wheel.sh [--quick]      --quick builds what the tests of the workspace have built: larger, slower, sooner
+#   usage: scripts/wheel.sh [--quick]      --quick builds what the tests of the workspace have
+#   built: larger, slower, sooner
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +22,8 @@ rm -f "$folder"/regraft-*.whl
 wheel=$(echo "$folder"/regraft-*.whl)
 echo "wheel: $wheel, $(($(stat -c %s "$wheel") / 1000)) kB"
 
-# An environment with this wheel and nothing of the checkout. What it depends on is what .venv has: no network is needed.
+# An environment with this wheel and nothing of the checkout. What it depends on is what .venv has:
+# no network is needed.
 fresh=target/wheel-environment
 rm -rf "$fresh"
 .venv/bin/python -m venv --without-pip "$fresh"

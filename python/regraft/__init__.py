@@ -5,8 +5,8 @@
     >>> print(result.verdict)
 
 `optimize` searches the models that are equal to the input by proved rewrite rules, times the best
-against it under ONNX Runtime with all of its own optimizations on, checks the winner, and writes it.
-If nothing is faster beyond noise, the input is written unchanged.
+against it under ONNX Runtime with all of its own optimizations on, checks the winner, and writes
+it. If nothing is faster beyond noise, the input is written unchanged.
 """
 
 import os

@@ -28,7 +28,8 @@ RUNTIMES = {
     "onnxruntime": ("capi", ("REGRAFT_ONNXRUNTIME", "ORT_DYLIB_PATH")),
     "openvino": ("libs", ("REGRAFT_OPENVINO",)),
 }
-"""For the package of each runtime, the folder of its library, and environment variables that name another one."""
+"""For the package of each runtime, the folder of its library, and environment variables that name
+another one."""
 
 
 class RegraftWarning(UserWarning):
@@ -46,8 +47,8 @@ def find_runtimes() -> None:
 
 
 def option(name: str, value: object) -> list[str]:
-    """An option of the command: nothing for None and False, a bare flag for True, one option for each element of a
-    sequence.
+    """An option of the command: nothing for None and False, a bare flag for True, one option for
+    each element of a sequence.
     """
     flag = "--" + name.replace("_", "-")
     if value is None or value is False:

@@ -53,24 +53,19 @@ def check(
     runtime_library: str | os.PathLike[str] | None = None,
     progress: Progress = None,
 ) -> Check:
-    """Tells whether two models are the same: by a certificate, by a proof, or by comparing their outputs.
+    """Tells whether two models are the same: by a certificate, by a proof, or by comparing their
+    outputs.
 
-    Args:
-        a: The model that is right: a path, bytes, or an `onnx.ModelProto`.
-        b: The model in question.
-        shapes: Sizes of inputs to compare at.
-        bind: Values of symbolic sizes to compare at.
-        data: Real inputs to compare on, too.
-        tolerance: Difference that is tolerated, relative to the largest magnitude of an output.
-        reference: Whether to run both on the reference executor, too.
-        target: The runtime that they run on: `"onnxruntime"` or `"openvino"`; by default the former.
-        threads: Threads of an operator.
-        seed: Seed of made-up inputs.
-        certificate: The certificate of `b`; by default the file beside it, if there is one; False for none.
-        effort: How hard to look for a proof.
-        require: Least that must be known: `"tested"`, `"bounded"`, `"proved"`, ..
-        runtime_library: The runtime's library; by default that of its package.
-        progress: True, or a function of the phase and of what begins in it.
+    Args: a: The model that is right: a path, bytes, or an `onnx.ModelProto`. b: The model in
+    question. shapes: Sizes of inputs to compare at. bind: Values of symbolic sizes to compare at.
+    data: Real inputs to compare on, too. tolerance: Difference that is tolerated, relative to the
+    largest magnitude of an output. reference: Whether to run both on the reference executor, too.
+    target: The runtime that they run on: `"onnxruntime"` or `"openvino"`; by default the former.
+    threads: Threads of an operator. seed: Seed of made-up inputs. certificate: The certificate of
+    `b`; by default the file beside it, if there is one; False for none. effort: How hard to look
+    for a proof. require: Least that must be known: `"tested"`, `"bounded"`, `"proved"`, ..
+    runtime_library: The runtime's library; by default that of its package. progress: True, or a
+    function of the phase and of what begins in it.
 
     Raises:
         Failed: A model cannot be read or run.

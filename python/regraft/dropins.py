@@ -1,7 +1,8 @@
 """`simplify` and `slim`: what programs call today, with the signatures that they know.
 
-Both time nothing: they look for few operators that take no more arithmetic, the result is checked against the model like any other, and
-what comes out depends on the model alone. To have the result timed as well, call `optimize`.
+Both time nothing: they look for few operators that take no more arithmetic, the result is checked
+against the model like any other, and what comes out depends on the model alone. To have the result
+timed as well, call `optimize`.
 """
 
 from __future__ import annotations
@@ -46,24 +47,20 @@ def simplify(
     *,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> tuple[onnx.ModelProto, bool]:
-    """A simpler model and whether it is known to compute the same: a drop-in for `onnxsim.simplify`.
+    """A simpler model and whether it is known to compute the same: a drop-in for
+    `onnxsim.simplify`.
 
-    A model that the runtime does not run, or that holds nothing to simplify, comes back as it is, with a warning. Constants never
-    grow by more than 5 %, or 4 MiB.
+    A model that the runtime does not run, or that holds nothing to simplify, comes back as it is,
+    with a warning. Constants never grow by more than 5 %, or 4 MiB.
 
-    Args:
-        model: The path of a model, its bytes, or an `onnx.ModelProto`.
-        check_n: Without effect: every result is checked.
-        perform_optimization: False only cleans up: rewrites are left out.
-        skip_fuse_bn: Keep batch normalizations apart from convolutions.
-        overwrite_input_shapes: Sizes to write the model for, and no others.
-        test_input_shapes: Sizes of inputs to check at.
-        skipped_optimizers: Rules that are not used; names that are no rules are without effect.
-        skip_constant_folding: Without effect, like the other arguments that are not listed: constants are folded as
-            far as that does not make the file larger.
-        input_data: Real inputs to check with.
-        unused_output: Outputs to drop.
-        input_shapes: The older name of `overwrite_input_shapes`.
+    Args: model: The path of a model, its bytes, or an `onnx.ModelProto`. check_n: Without effect:
+    every result is checked. perform_optimization: False only cleans up: rewrites are left out.
+    skip_fuse_bn: Keep batch normalizations apart from convolutions. overwrite_input_shapes: Sizes
+    to write the model for, and no others. test_input_shapes: Sizes of inputs to check at.
+    skipped_optimizers: Rules that are not used; names that are no rules are without effect.
+    skip_constant_folding: Without effect, like the other arguments that are not listed: constants
+    are folded as far as that does not make the file larger. input_data: Real inputs to check with.
+    unused_output: Outputs to drop. input_shapes: The older name of `overwrite_input_shapes`.
 
     Raises:
         Failed: if it is no model.
@@ -106,16 +103,12 @@ def slim(
 ) -> onnx.ModelProto | None:
     """A simpler model with the same outputs: a drop-in for `onnxslim.slim`.
 
-    Args:
-        model: The path of a model, its bytes, or an `onnx.ModelProto`.
-        output_model: Where to write it; by default it is returned.
-        model_check: Without effect, like the other arguments that are not listed: every result is checked.
-        input_shapes: Sizes to write the model for: `["x:1,3,224,224"]`.
-        outputs: The outputs to keep.
-        skip_optimizations: Rules that are not used.
-        skip_fusion_patterns: The same.
-        save_as_external_data: Write weights to a file of their own.
-        model_check_inputs: Real inputs, or sizes, to check with: `["x:x.npy"]` or `["x:1,3,224,224"]`.
+    Args: model: The path of a model, its bytes, or an `onnx.ModelProto`. output_model: Where to
+    write it; by default it is returned. model_check: Without effect, like the other arguments that
+    are not listed: every result is checked. input_shapes: Sizes to write the model for:
+    `["x:1,3,224,224"]`. outputs: The outputs to keep. skip_optimizations: Rules that are not used.
+    skip_fusion_patterns: The same. save_as_external_data: Write weights to a file of their own.
+    model_check_inputs: Real inputs, or sizes, to check with: `["x:x.npy"]` or `["x:1,3,224,224"]`.
 
     Raises:
         Failed: if it is no model, or if another type or other inputs are asked for.

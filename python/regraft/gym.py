@@ -5,9 +5,9 @@
     >>> observation, info = environment.reset()
     >>> observation, reward, terminated, truncated, info = environment.step(environment.stop)
 
-A state is a graph with the graphs that one proved rewrite leads to; an action takes one of these, or
-stops. Rewards are hundredths of the first graph's cost under a price list: nothing is measured, and the
-same actions earn the same. Needs the package `gymnasium`.
+A state is a graph with the graphs that one proved rewrite leads to; an action takes one of these,
+or stops. Rewards are hundredths of the first graph's cost under a price list: nothing is measured,
+and the same actions earn the same. Needs the package `gymnasium`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Observation = dict[str, NDArray[Any]]
 class Rewriting(gymnasium.Env[Observation, numpy.int64]):
     """A model under rewriting (He and others, X-RLflow, MLSys 2023, section 3.2).
 
-    Actions: the candidate of this number; the last action, `stop`, ends the episode. A number without a
-    candidate changes nothing and counts as a step: `action_masks` tells which have one.
+    Actions: the candidate of this number; the last action, `stop`, ends the episode. A number
+    without a candidate changes nothing and counts as a step: `action_masks` tells which have one.
 
     Observations:
         nodes: How many nodes of each type the graph has, as logarithms of one more.
@@ -41,17 +41,13 @@ class Rewriting(gymnasium.Env[Observation, numpy.int64]):
 
     `graphs` has the graphs themselves, for networks on graphs.
 
-    Args:
-        model: Model file, or name in the zoo.
-        prices: Measured prices, as `regraft cost export` writes them; the analytic roofline without.
-        shapes: Sizes of inputs by name.
-        binds: Values of symbols.
-        horizon: Rewrites of an episode at most.
-        feedback: A state is rewarded after every so many rewrites, and at the end.
-        slots: Candidates that there is a place for, with the one that stops.
-        shaping: What other steps earn: "potential" (what the price list says, paid in advance, which
-            changes no optimum), "none", or "bonus" (0.1, as published).
-        linear_sizes: Divide sizes by 4096, as published, rather than take logarithms; for `graphs`.
+    Args: model: Model file, or name in the zoo. prices: Measured prices, as `regraft cost export`
+    writes them; the analytic roofline without. shapes: Sizes of inputs by name. binds: Values of
+    symbols. horizon: Rewrites of an episode at most. feedback: A state is rewarded after every so
+    many rewrites, and at the end. slots: Candidates that there is a place for, with the one that
+    stops. shaping: What other steps earn: "potential" (what the price list says, paid in advance,
+    which changes no optimum), "none", or "bonus" (0.1, as published). linear_sizes: Divide sizes by
+    4096, as published, rather than take logarithms; for `graphs`.
 
     Raises:
         Failed: The model or the prices cannot be read.
@@ -133,8 +129,9 @@ class Rewriting(gymnasium.Env[Observation, numpy.int64]):
         return mask
 
     def graphs(self) -> list[tuple[NDArray[numpy.uint8], NDArray[numpy.uint32], NDArray[numpy.float32]]]:
-        """All candidates and, last, the current graph: types of nodes, edges as pairs of nodes, and the
-        last four sizes of each edge's tensor. An edge from each node to itself is understood."""
+        """All candidates and, last, the current graph: types of nodes, edges as pairs of nodes, and
+        the last four sizes of each edge's tensor. An edge from each node to itself is
+        understood."""
         self._known()
         return [
             (
@@ -146,8 +143,8 @@ class Rewriting(gymnasium.Env[Observation, numpy.int64]):
         ]
 
     def best(self) -> tuple[float, list[str]]:
-        """The cheapest state of all episodes: by what factor it is faster under the price list, and the
-        rules that lead there."""
+        """The cheapest state of all episodes: by what factor it is faster under the price list, and
+        the rules that lead there."""
         cost, rules = self._native.best()
         return self._known().costs[0] / max(cost, 1), rules
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     import numpy
 
 Data = Union[Mapping[str, Union["numpy.ndarray", str, "os.PathLike[str]"]], str, "os.PathLike[str]", None]
-"""An array or a file (.npy, .pb) for each input; or a folder with one file for each, or an .npz file."""
+"""An array or a file (.npy, .pb) for each input; or a folder with one file for each, or an .npz
+file."""
 
 
 class Held:

@@ -57,7 +57,8 @@ class Given:
 
 
 def save(model: Any, path: Path) -> None:
-    """Writes a `ModelProto`, with its weights in a file of their own if the message would be too large."""
+    """Writes a `ModelProto`, with its weights in a file of their own if the message would be too
+    large."""
     if model.ByteSize() <= LARGEST:
         path.write_bytes(model.SerializeToString())
         return

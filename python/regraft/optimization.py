@@ -44,15 +44,15 @@ class Result:
 
     @property
     def speedup(self) -> Speedup:
-        """How many times faster the model runs than the input, on this machine; where prices of another one decided,
-        what is predicted for that one: see `prediction`.
+        """How many times faster the model runs than the input, on this machine; where prices of
+        another one decided, what is predicted for that one: see `prediction`.
         """
         return Speedup.of(self.report["speedup"])
 
     @property
     def prediction(self) -> dict[str, Any] | None:
-        """What `speedup` rests on if it was predicted from prices recorded on another machine, and not measured here:
-        the device, and how much was carried over. None if it was measured.
+        """What `speedup` rests on if it was predicted from prices recorded on another machine, and
+        not measured here: the device, and how much was carried over. None if it was measured.
         """
         found: dict[str, Any] | None = self.report.get("prediction")
         return found
@@ -74,7 +74,8 @@ class Result:
         return len(self.report["applied"])
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Copies the model, with its certificate and its external data, if it has any, beside it; returns the path.
+        """Copies the model, with its certificate and its external data, if it has any, beside it;
+        returns the path.
 
         Raises:
             Failed: It cannot be written, or has external data, whose file cannot be renamed.
@@ -103,7 +104,8 @@ class Result:
         return f"{ns / 1e6:.0f} operators" if self.report["cost"] == "operators" else f"{ns / 1e6:.3f} ms"
 
     def _repr_html_(self) -> str:
-        """A summary for notebooks: the verdict, times and sizes, and the rules that were applied by what they gain."""
+        """A summary for notebooks: the verdict, times and sizes, and the rules that were applied by
+        what they gain."""
         gains: dict[str, list[float]] = {}
         for applied in self.report["applied"]:
             gains.setdefault(applied["rule"], []).append(applied["gain_ns"])
@@ -154,53 +156,45 @@ def optimize(
 ) -> Result:
     """Writes a faster model with the same outputs.
 
-    Names, order, types and declared sizes of inputs and outputs stay, unless `freeze` asks for others. If nothing is
-    faster beyond noise, the model is written unchanged, and the verdict says so.
+    Names, order, types and declared sizes of inputs and outputs stay, unless `freeze` asks for
+    others. If nothing is faster beyond noise, the model is written unchanged, and the verdict says
+    so.
 
-    Args:
-        model: The path of a model, its bytes, or an `onnx.ModelProto`.
-        output: Where to write the result, over an earlier one; by default a temporary file that lives as long as the
-            result.
-        shapes: Sizes of inputs to measure at, for those that leave some open: `{"x": [1, 3, 224, 224]}`. The result
-            is right for all sizes.
-        bind: Values of symbolic sizes to measure at: `{"N": 8}`, or several: `{"N": [1, 8]}`.
-        freeze: Sizes to write the model for, and no others.
-        data: Real inputs to check and measure with: arrays or files of each input, or a folder.
-        budget: Time that the whole call may take, in seconds, or as text: `"5m"`; by default a minute, for each
-            runtime with `target="fastest"`.
-        target: The runtime that the model will run on: `"onnxruntime"`, `"openvino"`, or `"fastest"`, which asks each of
-            those that are installed; `.report["runtime"]` says which one it was. By default ONNX Runtime.
-        threads: Threads of an operator where the model is deployed; by default what the runtime itself uses.
-        memory: Bytes of memory that the call may take.
-        search: How to search; `regraft optimize --help` lists the ways.
-        steps: Longest sequence of rewrites.
-        cost: Where prices come from: `"measured"`, `"roofline"`, or `"profile:FILE"`, which `record` wrote on another
-            machine: they decide, and nothing is timed.
-        seed: Seed of everything random.
-        rules: Files with more rules.
-        deny: Rules, or numeric classes of rules such as `"fast-bilinear"`, that are not used.
-        allow: Trust levels of rules that are used beside the proved ones.
-        require: Least trust: with `"proved"`, every rewrite is proved where it is made, too.
-        min_speedup: Speed-up below whose lower end the call raises `Unmet`.
-        max_load: Most that a new process may take to load the result: seconds, or as text `"1.5x"` what the input takes.
-        max_memory: Most memory of a process that loads and runs the result: bytes, or `"1.2x"`.
-        allow_growth: Bytes that the file may grow by; by default 5 % or 4 MiB, whichever is more.
-        opset: Version of the standard opset to write the model at; by default its own.
-        cost_store: File of measurements.
-        frozen: Measure nothing, and decide by what the store holds: two such calls give the same bytes.
-        untimed: Time nothing: a model with as few operators as take no more arithmetic is written, and checked.
-        certificate: Whether to write a certificate beside the result.
-        overwrite: Whether `output` may be the model's own file.
-        runtime_library: The runtime's library; by default that of its package.
-        progress: True, or a function of the phase and of what begins in it.
+    Args: model: The path of a model, its bytes, or an `onnx.ModelProto`. output: Where to write the
+    result, over an earlier one; by default a temporary file that lives as long as the result.
+    shapes: Sizes of inputs to measure at, for those that leave some open: `{"x": [1, 3, 224,
+    224]}`. The result is right for all sizes. bind: Values of symbolic sizes to measure at: `{"N":
+    8}`, or several: `{"N": [1, 8]}`. freeze: Sizes to write the model for, and no others. data:
+    Real inputs to check and measure with: arrays or files of each input, or a folder. budget: Time
+    that the whole call may take, in seconds, or as text: `"5m"`; by default a minute, for each
+    runtime with `target="fastest"`. target: The runtime that the model will run on:
+    `"onnxruntime"`, `"openvino"`, or `"fastest"`, which asks each of those that are installed;
+    `.report["runtime"]` says which one it was. By default ONNX Runtime. threads: Threads of an
+    operator where the model is deployed; by default what the runtime itself uses. memory: Bytes of
+    memory that the call may take. search: How to search; `regraft optimize --help` lists the ways.
+    steps: Longest sequence of rewrites. cost: Where prices come from: `"measured"`, `"roofline"`,
+    or `"profile:FILE"`, which `record` wrote on another machine: they decide, and nothing is timed.
+    seed: Seed of everything random. rules: Files with more rules. deny: Rules, or numeric classes
+    of rules such as `"fast-bilinear"`, that are not used. allow: Trust levels of rules that are
+    used beside the proved ones. require: Least trust: with `"proved"`, every rewrite is proved
+    where it is made, too. min_speedup: Speed-up below whose lower end the call raises `Unmet`.
+    max_load: Most that a new process may take to load the result: seconds, or as text `"1.5x"` what
+    the input takes. max_memory: Most memory of a process that loads and runs the result: bytes, or
+    `"1.2x"`. allow_growth: Bytes that the file may grow by; by default 5 % or 4 MiB, whichever is
+    more. opset: Version of the standard opset to write the model at; by default its own.
+    cost_store: File of measurements. frozen: Measure nothing, and decide by what the store holds:
+    two such calls give the same bytes. untimed: Time nothing: a model with as few operators as take
+    no more arithmetic is written, and checked. certificate: Whether to write a certificate beside
+    the result. overwrite: Whether `output` may be the model's own file. runtime_library: The
+    runtime's library; by default that of its package. progress: True, or a function of the phase
+    and of what begins in it.
 
     Returns:
         The result: `.model`, `.path`, `.speedup`, `.report`, `.certificate`.
 
-    Raises:
-        Failed: The model cannot be read, run or written, or an argument is wrong. Nothing was written.
-        Unmet: A promise was not met; `.result` holds what was written.
-        Interrupted: Ctrl-C; `.result` holds the best valid model found so far.
+    Raises: Failed: The model cannot be read, run or written, or an argument is wrong. Nothing was
+    written. Unmet: A promise was not met; `.result` holds what was written. Interrupted: Ctrl-C;
+    `.result` holds the best valid model found so far.
     """
     given, folder, holds = Given(model), Folder(), inputs.Held(data)
     path = Path(output) if output is not None else folder.path / "optimized.onnx"

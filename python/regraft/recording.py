@@ -46,19 +46,17 @@ def record(
     runtime_library: str | os.PathLike[str] | None = None,
     progress: Progress = None,
 ) -> Recording:
-    """Measures a model here, without searching, and writes what a search on another machine needs to a file.
+    """Measures a model here, without searching, and writes what a search on another machine needs
+    to a file.
 
-    Args:
-        model: A path, bytes, or an `onnx.ModelProto`; where it is optimized it must be the same file, byte for byte.
-        output: The file to write.
-        shapes: Sizes of inputs to measure at.
-        bind: Values of symbolic sizes to measure at: `{"N": 8}`, or several: `{"N": [1, 8]}`.
-        budget: Time that it may take, in seconds, or as text.
-        target: The runtime that the model will run on: `"onnxruntime"` or `"openvino"`; by default the former.
-        threads: Threads of an operator; by default what the runtime itself uses.
-        seed: Seed of made-up inputs.
-        runtime_library: The runtime's library; by default that of its package.
-        progress: True, or a function of the phase and of what begins in it.
+    Args: model: A path, bytes, or an `onnx.ModelProto`; where it is optimized it must be the same
+    file, byte for byte. output: The file to write. shapes: Sizes of inputs to measure at. bind:
+    Values of symbolic sizes to measure at: `{"N": 8}`, or several: `{"N": [1, 8]}`. budget: Time
+    that it may take, in seconds, or as text. target: The runtime that the model will run on:
+    `"onnxruntime"` or `"openvino"`; by default the former. threads: Threads of an operator; by
+    default what the runtime itself uses. seed: Seed of made-up inputs. runtime_library: The
+    runtime's library; by default that of its package. progress: True, or a function of the phase
+    and of what begins in it.
 
     Raises:
         Failed: The model cannot be read or run, or the file cannot be written. Nothing was written.

@@ -67,18 +67,14 @@ def bench(
 ) -> Bench:
     """Times models against each other, interleaved, with the runtime's own optimizer fully on.
 
-    Args:
-        models: Paths, bytes, or `onnx.ModelProto`s; the first is the baseline.
-        shapes: Sizes of inputs to measure at.
-        bind: Values of symbolic sizes to measure at.
-        data: Real inputs to measure with.
-        budget: Time that it may take, in seconds, or as text; by default 10 seconds.
-        runs: Runs of each model, instead of a budget.
-        target: The runtime that they run on: `"onnxruntime"` or `"openvino"`; by default the former.
-        threads: Threads of an operator; by default what the runtime itself uses.
-        seed: Seed of made-up inputs.
-        runtime_library: The runtime's library; by default that of its package.
-        progress: True, or a function of the phase and of what begins in it.
+    Args: models: Paths, bytes, or `onnx.ModelProto`s; the first is the baseline. shapes: Sizes of
+    inputs to measure at. bind: Values of symbolic sizes to measure at. data: Real inputs to measure
+    with. budget: Time that it may take, in seconds, or as text; by default 10 seconds. runs: Runs
+    of each model, instead of a budget. target: The runtime that they run on: `"onnxruntime"` or
+    `"openvino"`; by default the former. threads: Threads of an operator; by default what the
+    runtime itself uses. seed: Seed of made-up inputs. runtime_library: The runtime's library; by
+    default that of its package. progress: True, or a function of the phase and of what begins in
+    it.
 
     Raises:
         Failed: A model cannot be read or run.

@@ -1,5 +1,5 @@
-"""What `regraft synthesize` emits, computed without it: formulas and expressions of TVM agree, and so do modules of PyTorch where
-it is installed."""
+"""What `regraft synthesize` emits, computed without it: formulas and expressions of TVM agree, and
+so do modules of PyTorch where it is installed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ SIZES = {"N": 1, "C_in": 16, "C_out": 32, "H": 8, "k": 3, "s": 2, "g": 4}
 
 
 class Index:
-    """A coordinate at every position of all loops: values, how many there are, and where windows leave their axes."""
+    """A coordinate at every position of all loops: values, how many there are, and where windows
+    leave their axes."""
 
     def __init__(self, values: Any, size: int, outside: Any = False) -> None:
         self.values, self.size, self.outside = values, size, outside
@@ -89,7 +90,8 @@ def by_formula(formula: str, x: Any, make: Callable[[list[int]], Any]) -> tuple[
 
 
 class Tensor:
-    """A stand-in for TVM's: values, read at clipped positions, since both branches of a condition are computed here."""
+    """A stand-in for TVM's: values, read at clipped positions, since both branches of a condition
+    are computed here."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
@@ -99,7 +101,8 @@ class Tensor:
 
 
 def stand_in(tensors: list[Any]) -> types.ModuleType:
-    """The few functions of TVM's tensor expressions that are emitted, on numpy; placeholders take these values, in order."""
+    """The few functions of TVM's tensor expressions that are emitted, on numpy; placeholders take
+    these values, in order."""
     module = types.ModuleType("tvm")
     waiting = list(tensors)
     axes: list[Any] = []
@@ -175,7 +178,8 @@ class Emitted(unittest.TestCase):
         assert ended.returncode == 0, ended.stdout + ended.stderr
 
     def operators(self) -> list[tuple[str, Any, Any, list[Any]]]:
-        """For each: the name of its files, an input with its batch, the output by its formula, and weights."""
+        """For each: the name of its files, an input with its batch, the output by its formula, and
+        weights."""
         random = np.random.default_rng(1)
         found = []
         for path in sorted((self.folder / "found").glob("operator-??.txt")):

@@ -3,10 +3,10 @@
     ray.py BASE FARM ADDRESS PROGRAMS SEND
 
 Reads one task as JSON from each line of standard input, {"id", "cores", "files"}, and writes a line
-{"id", "error", "again"} to standard output when it has ended. Ends when its input does; what is at work then
-is given up. Paths are relative to BASE, the folder of the jobs. Machines that see the folder FARM there work in
-it; once one does not, files are sent, and results back. SEND is 1 to do that from the beginning. PROGRAMS are the
-commands to try for `regraft`, as JSON.
+{"id", "error", "again"} to standard output when it has ended. Ends when its input does; what is at
+work then is given up. Paths are relative to BASE, the folder of the jobs. Machines that see the
+folder FARM there work in it; once one does not, files are sent, and results back. SEND is 1 to do
+that from the beginning. PROGRAMS are the commands to try for `regraft`, as JSON.
 """
 
 import json
@@ -47,8 +47,8 @@ def run(base, farm, task, programs):
 
 
 def work(task, base, farm, mark, programs, environment, files):
-    """One task, on some machine of the cluster: {"error", "again"}, and {"results"} if files were sent; {"unseen"} if they
-    have to be.
+    """One task, on some machine of the cluster: {"error", "again"}, and {"results"} if files were
+    sent; {"unseen"} if they have to be.
     """
     for name, value in environment.items():
         if Path(value).exists():
@@ -88,7 +88,8 @@ def keep(base, farm, task, results):
 
 
 def smallest():
-    """Processors of the smallest machine of the cluster: what asks for all that there are fits on any."""
+    """Processors of the smallest machine of the cluster: what asks for all that there are fits on
+    any."""
     machines = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
     return min((int(processors) for processors in machines if processors >= 1), default=1)
 

@@ -41,7 +41,8 @@ class Candidate:
     parameters: int
 
     def network(self, seed: int) -> nn.Module:
-        """At its beginning, from a seed; what is not replaced begins as it does in the network itself."""
+        """At its beginning, from a seed; what is not replaced begins as it does in the network
+        itself."""
         torch.manual_seed(seed)
         return replace(self.make(), self.replaced)
 

@@ -1,4 +1,5 @@
-"""CIFAR-100 in its own format, held in memory (Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009)."""
+"""CIFAR-100 in its own format, held in memory (Krizhevsky, "Learning Multiple Layers of Features
+from Tiny Images", 2009)."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ class Unpickler(pickle.Unpickler):
 
 
 class Cifar100:
-    """The folder `cifar-100-python`: enlarged when they are used; to train on, shifted, mirrored, and with a hole."""
+    """The folder `cifar-100-python`: enlarged when they are used; to train on, shifted, mirrored,
+    and with a hole."""
 
     def __init__(self, folder: Path, side: int, workers: int) -> None:
         del workers

@@ -1,5 +1,5 @@
-"""A network and many operators in it, of which the worse half is dropped at each milestone (Jamieson and Talwalkar, "Non-stochastic best
-arm identification", 2016: successive halving).
+"""A network and many operators in it, of which the worse half is dropped at each milestone
+(Jamieson and Talwalkar, "Non-stochastic best arm identification", 2016: successive halving).
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Comparison:
             training.resume(state, self._note(candidate, subject, state["epoch"]).seconds)
         while training.epoch < milestone:
             loss, accuracy = training.advance()
-            # In this order: an epoch whose state is lost is trained again, one whose row is lost would not be.
+            # In this order: an epoch whose state is lost is trained again, one whose row is lost
+            # would not be.
             self.store.put(subject, training.epoch, loss, accuracy, training.seconds)
             run = self._note(candidate, subject, training.epoch)
             self.store.save(subject, training.state())

@@ -48,7 +48,8 @@ class ImageNet:
         return self._loaded(Files(self.val, self.side, None), batch, device)
 
     def _loaded(self, files: Files, batch: int, device: torch.device, **how: Any) -> Batches:
-        """Batches from other processes. They draw from a generator of their own, so that how many there are changes nothing."""
+        """Batches from other processes. They draw from a generator of their own, so that how many
+        there are changes nothing."""
         is_remote = device.type != "cpu"
         loader = DataLoader(
             files, batch, num_workers=self.workers, collate_fn=together, pin_memory=is_remote, generator=torch.Generator(), **how
@@ -61,9 +62,11 @@ class ImageNet:
 
 
 class Files(Dataset[Any]):
-    """Decoded images: a part of each that its number, the seed and the epoch decide; the middle without a seed.
+    """Decoded images: a part of each that its number, the seed and the epoch decide; the middle
+    without a seed.
 
-    One that cannot be decoded is the error that says so: exceptions do not reach other processes whole.
+    One that cannot be decoded is the error that says so: exceptions do not reach other processes
+    whole.
     """
 
     def __init__(self, files: list[tuple[str, int]], side: int, seed: tuple[int, int] | None) -> None:

@@ -31,7 +31,8 @@ class Images(Protocol):
     count: int
 
     def training(self, batch: int, seed: int, epoch: int, device: torch.device) -> Batches:
-        """All, in an order and with changes that the seed and the epoch alone decide; an incomplete batch at the end is left out."""
+        """All, in an order and with changes that the seed and the epoch alone decide; an incomplete
+        batch at the end is left out."""
 
     def held_back(self, batch: int, device: torch.device) -> Batches:
         """All that are not trained on, unchanged."""

@@ -1,4 +1,5 @@
-"""Networks for images, at their beginning: drawn from PyTorch's generator, which the caller seeds."""
+"""Networks for images, at their beginning: drawn from PyTorch's generator, which the caller
+seeds."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ TORCHVISION = "torchvision/"
 
 
 class Block(nn.Module):
-    """Two convolutions beside a shortcut (He and others, "Deep Residual Learning for Image Recognition", 2016)."""
+    """Two convolutions beside a shortcut (He and others, "Deep Residual Learning for Image
+    Recognition", 2016)."""
 
     def __init__(self, inner: int, outer: int, stride: int) -> None:
         super().__init__()
@@ -35,7 +37,8 @@ class Block(nn.Module):
 
 
 def residual(stem: nn.Module, widths: Sequence[int], blocks: Sequence[int], classes: int) -> nn.Module:
-    """A stem, stages of blocks, each but the first at half the size of the one before, and a linear classifier."""
+    """A stem, stages of blocks, each but the first at half the size of the one before, and a linear
+    classifier."""
     parts: OrderedDict[str, nn.Module] = OrderedDict(stem=stem)
     inner = widths[0]
     for stage, (outer, count) in enumerate(zip(widths, blocks)):
@@ -82,7 +85,8 @@ def network(name: str, classes: int) -> nn.Module:
         raise Failed(f"`{name}` needs torchvision, which is not installed", hint="pip install torchvision") from None
     own = name[len(TORCHVISION) :]
     make = vars(models).get(own)
-    # Lower-case functions make networks; classes, modules and what begins with an underscore do not.
+    # Lower-case functions make networks; classes, modules and what begins with an underscore do
+    # not.
     if not callable(make) or isinstance(make, type) or make.__name__.startswith(("_", "get_", "list_")):
         raise Failed(f"torchvision has no network `{own}`", hint="its documentation lists them: densenet121, ..")
     made: nn.Module = make(num_classes=classes)

@@ -12,7 +12,8 @@ from .operators import Layer, line
 
 
 class Replacement(nn.Module):
-    """An operator in place of a convolution: what a stride leaves out is averaged before, and a bias stays."""
+    """An operator in place of a convolution: what a stride leaves out is averaged before, and a
+    bias stays."""
 
     def __init__(self, convolution: nn.Conv2d, operator: nn.Module) -> None:
         super().__init__()
@@ -38,8 +39,8 @@ def replace(network: nn.Module, replaced: Mapping[str, type[nn.Module]]) -> nn.M
 
 
 def convolutions(network: nn.Module, side: int) -> dict[str, Layer | None]:
-    """For each convolution the layer that an operator has to match, at its size behind the stride; `None` if it has groups, is
-    dilated, does not keep the size, or is used at several sizes.
+    """For each convolution the layer that an operator has to match, at its size behind the stride;
+    `None` if it has groups, is dilated, does not keep the size, or is used at several sizes.
     """
     seen: dict[str, set[Layer]] = {}
 

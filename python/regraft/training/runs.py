@@ -1,4 +1,5 @@
-"""Runs in a database, and the networks that they left beside it: what was trained is not trained again."""
+"""Runs in a database, and the networks that they left beside it: what was trained is not trained
+again."""
 
 from __future__ import annotations
 
@@ -30,14 +31,10 @@ SAME = "network = ? AND data = ? AND recipe = ? AND formula = ? AND parameters =
 class Subject:
     """What a run trains, and how.
 
-    Attributes:
-        network: The network's name.
-        data: What the images are.
-        recipe: How it is trained.
-        formula: The operator's formula, or `baseline`.
-        parameters: How many numbers training changes: it tells the same operator in other layers apart.
-        seed: The seed.
-        planned: Epochs that are planned: the rate depends on them.
+    Attributes: network: The network's name. data: What the images are. recipe: How it is trained.
+    formula: The operator's formula, or `baseline`. parameters: How many numbers training changes:
+    it tells the same operator in other layers apart. seed: The seed. planned: Epochs that are
+    planned: the rate depends on them.
     """
 
     network: str
@@ -76,7 +73,8 @@ class Run:
 
 
 class Store:
-    """A database of runs, made if it is not there; and a folder beside it, with the state of each run."""
+    """A database of runs, made if it is not there; and a folder beside it, with the state of each
+    run."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -22,7 +22,8 @@ LARGEST = 5.0
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained: by gradient descent with momentum, at a rate that falls to zero along a cosine.
+    """How a network is trained: by gradient descent with momentum, at a rate that falls to zero
+    along a cosine.
 
     Attributes:
         batch: Images at once.
@@ -54,7 +55,8 @@ class Training:
         self.seconds = 0.0
 
     def state(self) -> dict[str, Any]:
-        """All that later epochs depend on: random numbers follow from the seed and the epoch, the rate from the step."""
+        """All that later epochs depend on: random numbers follow from the seed and the epoch, the
+        rate from the step."""
         found = [self.optimizer.state[parameter].get("momentum_buffer") for parameter in self.network.parameters()]
         momenta = {at: momentum for at, momentum in enumerate(found) if momentum is not None}
         return {"epoch": self.epoch, "network": self.network.state_dict(), "momenta": momenta}
@@ -68,7 +70,8 @@ class Training:
         self.epoch, self.seconds = state["epoch"], seconds
 
     def advance(self) -> tuple[float, float]:
-        """One epoch, then the mean loss in it, infinite if it diverged, and the accuracy on held-back images."""
+        """One epoch, then the mean loss in it, infinite if it diverged, and the accuracy on
+        held-back images."""
         start = time.monotonic()
         loss = self._epoch()
         self.epoch += 1
