@@ -12,7 +12,7 @@ const MAX_ELEMENTS: i64 = 1 << 27;
 /// Rounding found by recomputing constant expressions and comparing them with the stored constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rounding {
-    /// Constants that were folded, and parameters that were rounded to single precision.
+    /// Constants that were folded or lost subnormal elements, and parameters that were rounded.
     pub constants: usize,
     /// The largest deviation from double precision, relative to the tensor's largest magnitude.
     pub bound: f64,
@@ -63,8 +63,8 @@ impl<'a> Congruence<'a> {
     /// Whether these values are equal expressions over inputs of the same names and types.
     ///
     /// A constant of `b` may stand for a constant expression of `a`: recomputed in double
-    /// precision, the expression must round to it. Identities are ignored. The result holds only if
-    /// [`settle`](Self::settle) succeeds in the end.
+    /// precision, the expression must round to it. Or it may be one of `a` with zeros instead of
+    /// subnormal elements. Identities are ignored. It holds only if [`settle`](Self::settle) does.
     pub fn values(&mut self, a: ValueId, b: ValueId, verbatims: &mut dyn Verbatims) -> Result<(), String> {
         let mut todo = vec![(a, b)];
         while let Some((a, b)) = todo.pop() {
@@ -91,7 +91,8 @@ impl<'a> Congruence<'a> {
             }
             if let (Op::Constant(x), Op::Constant(y)) = (&x.op, &y.op) {
                 if x.value != y.value {
-                    return Err(place("another constant"));
+                    let flushed = x.value.flushed().filter(|(flushed, _)| *flushed == y.value);
+                    self.rounding.note(flushed.ok_or_else(|| place("another constant"))?.1);
                 }
                 continue;
             }

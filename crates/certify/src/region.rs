@@ -32,8 +32,8 @@ pub type Claim = [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId
 /// its type: if the sides are equal then, they are equal whatever computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The replaced nodes, existing nodes that the new ones read, and what lies between these and the
-    /// operands of the replaced ones. Real constants of different elements are left out.
+    /// The replaced nodes, existing nodes that the new ones read, and what lies between these and
+    /// the operands of the replaced ones. Real constants of different elements are left out.
     Matched,
     /// Also these constants, unless they are large.
     Weights,

@@ -12,8 +12,8 @@ pub(crate) fn folder() -> Option<PathBuf> {
     if std::env::var_os(AGAIN).is_some() { None } else { std::env::current_dir().ok() }
 }
 
-/// Puts a new process in the place of this one, with the same call in that folder. Returns where that
-/// is not possible.
+/// Puts a new process in the place of this one, with the same call in that folder. Returns where
+/// that is not possible.
 #[cfg(unix)]
 pub(crate) fn run(call: &Call, folder: PathBuf) {
     use std::os::unix::process::CommandExt;

@@ -36,8 +36,8 @@ pub struct Args {
     /// [default: resnext-50]
     #[arg(value_name = "MODEL", required_unless_present = "engine")]
     models: Vec<PathBuf>,
-    /// Confirm a prediction: time IN and OUT of `regraft optimize --cost profile:FILE` on this machine,
-    /// and end with exit code 1 unless OUT is faster, by as much as was predicted
+    /// Confirm a prediction: time IN and OUT of `regraft optimize --cost profile:FILE` on this
+    /// machine, and end with exit code 1 unless OUT is faster, by as much as was predicted
     ///
     /// Sizes, threads and runtime are those that the prediction is for.
     #[arg(long, conflicts_with_all = ["engine", "shape", "bind", "data", "threads"])]

@@ -74,8 +74,8 @@ enum Command {
     StartUp,
 }
 
-/// The command that `optimize` gives to processes of their own, which load a model and tell what that
-/// takes.
+/// The command that `optimize` gives to processes of their own, which load a model and tell what
+/// that takes.
 pub const START_UP: &str = "start-up";
 
 /// Runs a command in a terminal.
@@ -103,7 +103,8 @@ pub fn run(call: Call) -> Exit {
     }
 }
 
-/// Runs a command for a program. Signals are left to it; freed memory is kept while the command runs.
+/// Runs a command for a program. Signals are left to it; freed memory is kept while the command
+/// runs.
 ///
 /// # Errors
 ///
@@ -120,8 +121,8 @@ pub fn call(call: Call, host: Arc<dyn Host>) -> Result<Exit, Failure> {
     done
 }
 
-/// Whether this is a call of a command, the program's name first, or the beginning of one: arguments may
-/// be missing. Nothing runs.
+/// Whether this is a call of a command, the program's name first, or the beginning of one:
+/// arguments may be missing. Nothing runs.
 ///
 /// # Errors
 ///

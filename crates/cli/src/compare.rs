@@ -32,8 +32,8 @@ pub struct Args {
     agent: Option<PathBuf>,
     #[command(flatten)]
     priced: Priced,
-    /// Choose among the layouts of this target: onnxruntime-cpu, gpu-model, or a file that describes
-    /// one
+    /// Choose among the layouts of this target: onnxruntime-cpu, gpu-model, or a file that
+    /// describes one
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     /// When layouts are chosen, separated by commas

@@ -41,8 +41,8 @@ pub enum ProgressKind {
 }
 
 impl Console {
-    /// Turns Ctrl-C into a request to finish from now on; `promise` tells the user what happens next. A
-    /// host has its own way.
+    /// Turns Ctrl-C into a request to finish from now on; `promise` tells the user what happens
+    /// next. A host has its own way.
     pub fn catch(&self, promise: &'static str) {
         if self.caller.host().is_none() {
             interrupt::catch(promise);

@@ -113,9 +113,9 @@ pub struct CalibrateArgs {
 
 /// Arguments of `cost record`.
 ///
-/// Times whole runs, profiles the operators of the model and those that one rule after the other would
-/// make of it, and searches for nothing. On the machine that searches,
-/// `regraft optimize MODEL --cost profile:FILE` decides by these prices.
+/// Times whole runs, profiles the operators of the model and those that one rule after the other
+/// would make of it, and searches for nothing. On the machine that searches, `regraft optimize
+/// MODEL --cost profile:FILE` decides by these prices.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example, on the device and then elsewhere:
   regraft cost record model.onnx -o device.json --threads 4

@@ -17,7 +17,8 @@ const NAMES_SHOWN: usize = 10;
 ///
 /// Given a report (`regraft optimize --report FILE`), or a model with its report beside it
 /// (fast.onnx, fast.report.json): the rewrites that were applied and where, what was not done and
-/// why, which operators are furthest from what the machine can do, how it was checked. Given two models: what differs between their graphs.
+/// why, which operators are furthest from what the machine can do, how it was checked. Given two
+/// models: what differs between their graphs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -16,10 +16,10 @@ use crate::progress::Progress;
 
 /// Optimize many models, on this machine or in a Ray cluster
 ///
-/// Reads a file of jobs and makes a folder beside it, the farm: one task for each model, size, number of
-/// threads and target; what each makes; and a table of all. What is done already is not repeated, so the
-/// same command goes on where it was interrupted. Tasks that time something get whole processor cores,
-/// which no other task uses meanwhile.
+/// Reads a file of jobs and makes a folder beside it, the farm: one task for each model, size,
+/// number of threads and target; what each makes; and a table of all. What is done already is not
+/// repeated, so the same command goes on where it was interrupted. Tasks that time something get
+/// whole processor cores, which no other task uses meanwhile.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -28,9 +28,9 @@ pub struct Args {
     jobs: PathBuf,
     /// Work in the Ray cluster at this address: `auto`, HOST:PORT, or ray://HOST:PORT
     ///
-    /// Its machines need regraft of this version. They work in the folder of the farm if they see it;
-    /// otherwise files are sent to them, and results back. REGRAFT_PYTHON names an interpreter that has
-    /// the package ray.
+    /// Its machines need regraft of this version. They work in the folder of the farm if they see
+    /// it; otherwise files are sent to them, and results back. REGRAFT_PYTHON names an interpreter
+    /// that has the package ray.
     #[arg(long, value_name = "ADDRESS")]
     ray: Option<String>,
     /// With --ray: send files and results though the machines may see the folder

@@ -15,8 +15,8 @@ pub struct Call {
     /// The arguments; the program's name first.
     pub arguments: Vec<OsString>,
     /// The program that loads models in processes of their own: with these arguments, it must
-    /// [`run`](crate::run) the command [`START_UP`](crate::START_UP). `None`: what that takes is not
-    /// measured.
+    /// [`run`](crate::run) the command [`START_UP`](crate::START_UP). `None`: what that takes is
+    /// not measured.
     pub starter: Option<Starter>,
 }
 

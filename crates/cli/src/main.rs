@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use regraft_cli::{Call, START_UP};
 use regraft_runtime::{NO_TELEMETRY, Starter};
 
-/// Searches make many small objects, and the reference executor large ones in turn: it takes a fifth
-/// less time than the system's. The runtime keeps its own.
+/// Searches make many small objects, and the reference executor large ones in turn: it takes a
+/// fifth less time than the system's. The runtime keeps its own.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -63,9 +63,9 @@ impl Cost {
 /// Reads a model, searches equal ones, times the best against the input on this machine
 /// (interleaved, with the runtime's own optimizer fully on), checks the winner, and writes it. If
 /// nothing is faster beyond noise, the input is written unchanged and the verdict says so. Names,
-/// order, types and declared sizes of inputs and outputs never change, unless --freeze asks for it. A
-/// model that the runtime
-/// loads only with its own optimizer off is written so that it loads with it on.
+/// order, types and declared sizes of inputs and outputs never change, unless --freeze asks for it.
+/// A model that the runtime loads only with its own optimizer off is written so that it loads with
+/// it on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -137,13 +137,14 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     agent: Option<PathBuf>,
     /// Where prices of operators come from: measured, here, on the target runtime; roofline, where
-    /// nothing is measured before the final comparison; or profile:FILE, recorded on another machine
+    /// nothing is measured before the final comparison; or profile:FILE, recorded on another
+    /// machine
     ///
-    /// With a recording that `regraft cost record` made on another machine, its prices decide, and no
-    /// whole model is timed: the result is a prediction, which `regraft bench --here IN OUT` confirms on
-    /// that machine. What was not recorded is carried over from what operators take here. The input is
-    /// kept unless the predicted gain exceeds its uncertainty. The report is written in any case,
-    /// by default as OUT with the ending .report.json.
+    /// With a recording that `regraft cost record` made on another machine, its prices decide, and
+    /// no whole model is timed: the result is a prediction, which `regraft bench --here IN OUT`
+    /// confirms on that machine. What was not recorded is carried over from what operators take
+    /// here. The input is kept unless the predicted gain exceeds its uncertainty. The report is
+    /// written in any case, by default as OUT with the ending .report.json.
     #[arg(long, value_name = "PRICES", default_value = "measured", value_parser = Cost::parse, help_heading = "Search")]
     cost: Cost,
     /// Time that the whole run may take, such as 60s or 5m [default: 60s, for each runtime with
@@ -169,9 +170,9 @@ pub struct Args {
     frozen: bool,
     /// Time nothing: write a model with few operators, and check it
     ///
-    /// As few as take no longer by the analytic roofline: rules that trade operators for arithmetic are
-    /// left out, either way. What is written depends on the model and the options alone; whether it is
-    /// faster is not known.
+    /// As few as take no longer by the analytic roofline: rules that trade operators for arithmetic
+    /// are left out, either way. What is written depends on the model and the options alone;
+    /// whether it is faster is not known.
     #[arg(long, conflicts_with = "frozen", help_heading = "Search")]
     untimed: bool,
     /// More rules, beside the shipped ones
@@ -188,12 +189,12 @@ pub struct Args {
     /// rewrite has to be proved where it is made, too
     #[arg(long, value_name = "TRUST", help_heading = "Rules", value_parser = trust(&[Trust::Proved, Trust::Bounded, Trust::ProvedInRange, Trust::Tested]))]
     require: Option<Trust>,
-    /// End with exit code 1 if the result is not surely this many times faster: the lower end of the
-    /// interval counts
+    /// End with exit code 1 if the result is not surely this many times faster: the lower end of
+    /// the interval counts
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio, help_heading = "Result")]
     min_speedup: Option<f64>,
-    /// Refuse a result that takes a process longer to load than this: 2s, 500ms, or 1.5x for so many
-    /// times what the input takes
+    /// Refuse a result that takes a process longer to load than this: 2s, 500ms, or 1.5x for so
+    /// many times what the input takes
     ///
     /// Time to open the file as deployed, in a new process. Rewrites that make weights larger are
     /// used as far as the limit allows.

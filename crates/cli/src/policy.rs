@@ -15,10 +15,10 @@ use crate::trainer;
 
 /// Learn which rewrite to try next, from searches on blocks of networks or by trial on one model
 ///
-/// `regraft policy data` makes samples, `train` trains a policy on them, and `eval` compares searches
-/// that it guides with those by price alone; `xrlflow` trains an agent of X-RLflow on one model. Each
-/// explains itself with --help. The work is done by regraft-train, a program of its own, which is
-/// looked for beside this one.
+/// `regraft policy data` makes samples, `train` trains a policy on them, and `eval` compares
+/// searches that it guides with those by price alone; `xrlflow` trains an agent of X-RLflow on one
+/// model. Each explains itself with --help. The work is done by regraft-train, a program of its
+/// own, which is looked for beside this one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -58,8 +58,8 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     }
 }
 
-/// Runs the program for a host, which hears what it says, and why it failed. It ends with this process, and
-/// when the host wants it to.
+/// Runs the program for a host, which hears what it says, and why it failed. It ends with this
+/// process, and when the host wants it to.
 fn attended(command: &mut Command, host: &dyn Host, failed: impl Fn(std::io::Error) -> Failure) -> Result<Exit, Failure> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(&failed)?;

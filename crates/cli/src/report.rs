@@ -15,10 +15,11 @@ use crate::target::LibraryArgs;
 
 /// Show what was done to a model, as one HTML file
 ///
-/// Given a report (`regraft optimize --report FILE`), or a model with its report beside it: the verdict,
-/// where the time goes before and after by the runtime's own profile, every change drawn before and
-/// after, the rules by what they gain, how the search spent its time, the check, and what was not done.
-/// The file needs no other and no network; without JavaScript, its tables still read.
+/// Given a report (`regraft optimize --report FILE`), or a model with its report beside it: the
+/// verdict, where the time goes before and after by the runtime's own profile, every change drawn
+/// before and after, the rules by what they gain, how the search spent its time, the check, and
+/// what was not done. The file needs no other and no network; without JavaScript, its tables still
+/// read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -39,7 +39,8 @@ pub enum Search {
     Mcts,
     /// What a policy finds most promising first, which was trained on blocks of other networks.
     Prior,
-    /// Rewrite after rewrite, each decided by simulations that this policy guides (Gumbel AlphaZero).
+    /// Rewrite after rewrite, each decided by simulations that this policy guides (Gumbel
+    /// AlphaZero).
     Gumbel,
     /// Exact, where this policy decides between rewrites to equally cheap graphs.
     GuidedExact,
@@ -64,7 +65,8 @@ impl Search {
         }
     }
 
-    /// The strategy, with sequences of at most so many rewrites, and with this agent if it needs one.
+    /// The strategy, with sequences of at most so many rewrites, and with this agent if it needs
+    /// one.
     ///
     /// # Errors
     ///

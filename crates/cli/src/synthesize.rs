@@ -24,8 +24,9 @@ use crate::trainer;
 ///
 /// With a model: the result approximates it; `regraft check` tells them apart. For each kind of
 /// convolution, linear operators with other sums and weights are searched that run faster on this
-/// machine; each is fitted to what the layer computes when the model runs. Of the choices of operators,
-/// the fastest is written whose outputs are off by at most --max-error; if there is none, the input.
+/// machine; each is fitted to what the layer computes when the model runs. Of the choices of
+/// operators, the fastest is written whose outputs are off by at most --max-error; if there is
+/// none, the input.
 ///
 /// With --preset or --spec: operators for layers of these sizes, judged by their time here, their
 /// weights, and the accuracy of a small network with them after training.
@@ -51,7 +52,8 @@ pub struct Args {
     /// A database of what was trained, which is not trained again
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     store: Option<PathBuf>,
-    /// Only draw so many operators, and write their formulas to -o: a piece of a search on many machines
+    /// Only draw so many operators, and write their formulas to -o: a piece of a search on many
+    /// machines
     #[arg(long, value_name = "N", conflicts_with_all = ["model", "emit", "store", "report", "json"], value_parser = clap::value_parser!(u32).range(1..))]
     draw: Option<u32>,
     /// With --draw: reports of what was judged before, which the search learns from
@@ -78,8 +80,8 @@ pub struct Args {
     /// Value of a symbolic size: N=8
     #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind, conflicts_with_all = ["preset", "spec"])]
     bind: Vec<(String, i64)>,
-    /// Real inputs to fit to and to measure errors on: INPUT:FILE.npy (or .pb), FILE.npz, or a folder
-    /// with one file per input or test_data_set_* [default: made-up ones]
+    /// Real inputs to fit to and to measure errors on: INPUT:FILE.npy (or .pb), FILE.npz, or a
+    /// folder with one file per input or test_data_set_* [default: made-up ones]
     #[arg(long, value_name = "DATA", conflicts_with_all = ["preset", "spec"])]
     data: Vec<String>,
     /// Threads per operator [default: what the runtime itself uses, one per physical core]

@@ -16,9 +16,9 @@ use crate::interrupt;
 
 /// Work on one task of a farm
 ///
-/// For schedulers that `regraft farm` does not know. Runs the command of the task, on processor cores
-/// that are its alone, and writes what came of it into the farm; a task that is done is left as it is.
-/// `regraft farm JOBS.toml --plan` prints the tasks.
+/// For schedulers that `regraft farm` does not know. Runs the command of the task, on processor
+/// cores that are its alone, and writes what came of it into the farm; a task that is done is left
+/// as it is. `regraft farm JOBS.toml --plan` prints the tasks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 pub const NAME: &str = "regraft-train";
 const NAMES_IT: &str = "REGRAFT_TRAINER";
 
-/// The one that the environment names (none, if it names nothing), or else the one beside this program,
-/// or in the path.
+/// The one that the environment names (none, if it names nothing), or else the one beside this
+/// program, or in the path.
 pub fn find() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(NAMES_IT) {
         return Some(PathBuf::from(named)).filter(|path| !path.as_os_str().is_empty());

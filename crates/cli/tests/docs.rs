@@ -138,7 +138,8 @@ fn commands_are_commands() {
         let inline: Vec<String> = prose.split('`').skip(1).step_by(2).map(|code| code.replace('\n', " ")).collect();
         for line in in_blocks.chain(inline) {
             let Some(words) = words(&line) else { continue };
-            // `..`, brackets and these words stand for something; a certificate begins with its own.
+            // `..`, brackets and these words stand for something; a certificate begins with its
+            // own.
             let stands = |w: &String| w.contains("..") || w.contains('[') || ["COMMAND", "NAME", "certificate"].contains(&w.as_str());
             let is_example = words.len() > 1 && words[0] == "regraft" && !words.iter().any(stands);
             if !is_example {
@@ -154,8 +155,8 @@ fn commands_are_commands() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Runs the examples: blocks of commands that say `run` behind the fence, one page after the other, in a
-/// folder with a small network `model.onnx`.
+/// Runs the examples: blocks of commands that say `run` behind the fence, one page after the other,
+/// in a folder with a small network `model.onnx`.
 #[test]
 #[cfg(unix)]
 fn examples_run() {

@@ -123,8 +123,8 @@ fn is_inlined(node: &OptimizedNode) -> bool {
     node.outputs.iter().any(|name| uncast(name).starts_with("_inlfunc_"))
 }
 
-/// A name without the mark of a value that ONNX Runtime keeps in single precision, since it has no kernel
-/// for halves.
+/// A name without the mark of a value that ONNX Runtime keeps in single precision, since it has no
+/// kernel for halves.
 fn uncast(name: &str) -> &str {
     name.strip_prefix("InsertedPrecisionFreeCast_").or_else(|| name.strip_prefix("InsertedCast_")).unwrap_or(name)
 }
@@ -220,7 +220,8 @@ impl<'a> Overlay<'a> {
         values.chain(origins)
     }
 
-    /// Whether an optimized node that is named after this node only moves what another one computed.
+    /// Whether an optimized node that is named after this node only moves what another one
+    /// computed.
     fn restores(&self, node: &OptimizedNode, id: NodeId) -> bool {
         let kind = self.graph.node(id).op.kind();
         node.op_type == "ReorderOutput" || moves_only(node) && !is_named_after(node, kind) && !is_movement(kind)
@@ -369,8 +370,8 @@ impl<'a> Overlay<'a> {
     }
 
     /// For a node that stands for nothing: the node that makes its tensor, or else the one that the
-    /// tensor is made for; the other way round for a reorder, which precedes its reader, and for a part
-    /// of a function, whose last part makes its result.
+    /// tensor is made for; the other way round for a reorder, which precedes its reader, and for a
+    /// part of a function, whose last part makes its result.
     fn neighbours(&self, at: usize, heaviest: &[Option<NodeId>]) -> Vec<NodeId> {
         let before =
             || self.nearest(at, heaviest, |node| node.inputs.iter().filter_map(|name| self.makers.get(name.as_str()).copied()).collect());

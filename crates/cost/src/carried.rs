@@ -1,4 +1,5 @@
-//! Prices of another machine, as far as they were recorded there, and those of this one carried over.
+//! Prices of another machine, as far as they were recorded there, and those of this one carried
+//! over.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +13,15 @@ use crate::signature::Signature;
 use crate::table::{Entry, NOISE, is_priced};
 use crate::workload::Workload;
 
-/// Smallest price that tells of a class of kernels, ns: smaller ones are shares of fused kernels, or
-/// the clock's.
+/// Smallest price that tells of a class of kernels, ns: smaller ones are shares of fused kernels,
+/// or the clock's.
 const TELLING: f64 = 500.0;
 /// Fewest signatures that both sides know for a class of kernels to have a ratio of its own.
 const FEWEST: usize = 3;
 /// A price is the median of no more observations than this, whatever their number.
 const KEPT: u32 = 5;
-/// Smallest standard deviation of the logarithm of a ratio: two machines never differ by one factor.
+/// Smallest standard deviation of the logarithm of a ratio: two machines never differ by one
+/// factor.
 const LEAST_DOUBT: f64 = 0.1;
 /// That of a ratio that other classes lend.
 const LENT_DOUBT: f64 = 0.4;
@@ -68,8 +70,8 @@ pub struct Prediction {
     pub after: f64,
     /// Half the interval of 95 % of what the second one takes, given what the first one takes, ns.
     pub doubt: f64,
-    /// Standard deviation of the logarithm of such predictions, where they could be compared with what was
-    /// measured.
+    /// Standard deviation of the logarithm of such predictions, where they could be compared with
+    /// what was measured.
     pub error: f64,
     /// Part of the second one's time that was not recorded in its context.
     pub carried: f64,
@@ -140,8 +142,8 @@ fn median(mut values: Vec<f64>) -> f64 {
 ///
 /// Of a signature that was recorded, the recorded price is taken. Of one that was recorded in other
 /// contexts only, those prices are, corrected by how the contexts differ here if that is known. All
-/// others have the price of this machine, measured or guessed, times the median factor of signatures of
-/// the same class of kernels that both sides know.
+/// others have the price of this machine, measured or guessed, times the median factor of
+/// signatures of the same class of kernels that both sides know.
 #[derive(Clone, Debug)]
 pub struct Carried {
     recorded: Measured,
@@ -286,7 +288,8 @@ fn observed(entry: &Entry, noise: f64) -> Estimate {
     Estimate { ns, doubt, origin: Origin::Recorded }
 }
 
-/// What a price list knows of a signature, measured in this context or in others, and how sure it is.
+/// What a price list knows of a signature, measured in this context or in others, and how sure it
+/// is.
 fn known(list: &Measured, signature: &Signature, noise: f64) -> Option<(f64, f64)> {
     if let Some(entry) = list.table.get(signature) {
         let Estimate { ns, doubt, .. } = observed(entry, noise);

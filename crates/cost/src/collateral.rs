@@ -1,11 +1,11 @@
 //! What a rewrite does to operators around it: it is charged to the rewrite.
 //!
 //! A runtime that computes several operators in one kernel no longer does so when one of them is
-//! rewritten. Then others take longer that look as before, further than a [`Signature`] sees: where a
-//! factor is moved out of a GELU, its error function, which cost nothing, is a kernel. Prices of
-//! signatures would tell that of half of their places and believe none. So what such an operator takes
-//! beyond what it takes in the input is added to the nearest operators that the input does not have;
-//! likewise what others near it take less.
+//! rewritten. Then others take longer that look as before, further than a [`Signature`] sees: where
+//! a factor is moved out of a GELU, its error function, which cost nothing, is a kernel. Prices of
+//! signatures would tell that of half of their places and believe none. So what such an operator
+//! takes beyond what it takes in the input is added to the nearest operators that the input does
+//! not have; likewise what others near it take less.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,13 @@ use regraft_ir::{Bindings, Graph, NodeId, NodeSet};
 use crate::signature::Signature;
 use crate::table::is_priced;
 
-/// An operator is a kernel of its own now if it takes so many times as long as any of its signature in the
-/// input, and so many nanoseconds more. Less is left to prices: caches are others in every model.
+/// An operator is a kernel of its own now if it takes so many times as long as any of its signature
+/// in the input, and so many nanoseconds more. Less is left to prices: caches are others in every
+/// model.
 const OWN: f64 = 4.0;
 const NOTABLE: f64 = 1_000.0;
-/// Near such an operator, one that takes less than this part of what it took no longer computes others.
+/// Near such an operator, one that takes less than this part of what it took no longer computes
+/// others.
 const RELIEVED: f64 = 0.8;
 /// How far away the cause may be, in operators.
 const FAR: usize = 6;
@@ -51,7 +53,8 @@ impl Usual {
         (ns < low * RELIEVED).then_some(ns - low)
     }
 
-    /// Moves what operators take beyond the usual to the nearest new ones, if any are near; the sum stays.
+    /// Moves what operators take beyond the usual to the nearest new ones, if any are near; the sum
+    /// stays.
     pub(crate) fn charge(&self, graph: &Graph, bindings: &Bindings, times: &mut [f64]) {
         let priced: Vec<NodeId> = graph.ids().filter(|id| is_priced(graph, *id)).collect();
         let signatures: Vec<Signature> = priced.iter().map(|id| Signature::of(graph, bindings, *id)).collect();
@@ -76,7 +79,8 @@ impl Usual {
     }
 }
 
-/// The nodes of a set that are nearest to a node, constants not counted as ways; none if all are far.
+/// The nodes of a set that are nearest to a node, constants not counted as ways; none if all are
+/// far.
 fn nearest(graph: &Graph, from: NodeId, set: &NodeSet) -> Vec<NodeId> {
     let (mut seen, mut level) = (NodeSet::of(graph, std::iter::once(from)), vec![from]);
     for _ in 0..FAR {
@@ -99,7 +103,8 @@ mod tests {
 
     use super::*;
 
-    /// The times of the nodes of a graph by their kinds, in the order of the graph, and what is charged then.
+    /// The times of the nodes of a graph by their kinds, in the order of the graph, and what is
+    /// charged then.
     fn charged(usual: (&str, &[f64]), graph: (&str, &[f64])) -> Vec<f64> {
         let read = |(text, given): (&str, &[f64])| {
             let graph = text::parse(text).unwrap_or_else(|e| panic!("{e}"));

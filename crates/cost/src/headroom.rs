@@ -1,5 +1,5 @@
-//! How far a graph is from what its machine can do: arithmetic, and the operators with the most time
-//! above their roofline.
+//! How far a graph is from what its machine can do: arithmetic, and the operators with the most
+//! time above their roofline.
 
 use regraft_ir::{Bindings, Graph, Kernel, NodeId, Op, OpKind};
 use serde::{Deserialize, Serialize};
@@ -38,8 +38,8 @@ impl Ceiling {
 pub struct Arithmetic {
     /// Those that are known.
     pub flops: f64,
-    /// Operators that may hold products and whose arithmetic is not known: opaque ones, and products
-    /// of unknown size.
+    /// Operators that may hold products and whose arithmetic is not known: opaque ones, and
+    /// products of unknown size.
     pub uncounted: usize,
 }
 

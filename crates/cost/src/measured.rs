@@ -73,8 +73,8 @@ pub enum Pricing {
     /// Below the truth, to find what is worth measuring.
     #[default]
     Optimistic,
-    /// Above the truth, to exploit what was measured: of many forms of which each was measured once,
-    /// the one that seems fastest was lucky as well.
+    /// Above the truth, to exploit what was measured: of many forms of which each was measured
+    /// once, the one that seems fastest was lucky as well.
     Pessimistic,
 }
 

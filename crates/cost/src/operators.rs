@@ -12,7 +12,8 @@ use crate::table::is_priced;
 pub struct Operators(pub Roofline);
 
 impl Operators {
-    /// What every operator costs beside its share of the roofline, ns: more than nearly any does there.
+    /// What every operator costs beside its share of the roofline, ns: more than nearly any does
+    /// there.
     pub const EACH: Ns = 1_000_000;
     /// Part of the roofline that is added to it.
     const SHARE: Ns = 1_000;

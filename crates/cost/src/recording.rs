@@ -73,8 +73,8 @@ pub struct RecordedModel {
     /// Models that one of the rules made of it everywhere, and that were profiled for the prices of
     /// their operators.
     pub variants: usize,
-    /// Standard deviation of the logarithm of what the prices say of the speed of these, against what was
-    /// measured of it.
+    /// Standard deviation of the logarithm of what the prices say of the speed of these, against
+    /// what was measured of it.
     pub error: f64,
     /// Its operators: name, signature, and price in ns.
     pub profile: Vec<(String, String, u64)>,
@@ -177,8 +177,8 @@ impl Recording {
         bad.map(|model| format!("the time of `{}` is no time", model.name))
     }
 
-    /// How much whole runs differ: the distance between their quartiles, relative to their median; the
-    /// largest of all models.
+    /// How much whole runs differ: the distance between their quartiles, relative to their median;
+    /// the largest of all models.
     pub fn spread(&self) -> f64 {
         self.models.iter().map(|model| model.spread_ns / model.run_ns).fold(0.0, f64::max)
     }

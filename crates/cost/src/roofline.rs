@@ -64,7 +64,8 @@ pub(crate) fn is_fused(graph: &Graph, id: NodeId) -> bool {
     })
 }
 
-/// Whether runtimes compute an operator of this kind within one of that kind, whose only reader it is.
+/// Whether runtimes compute an operator of this kind within one of that kind, whose only reader it
+/// is.
 pub(crate) fn fuses(kind: OpKind, producer: OpKind) -> bool {
     fuses_into_producer(kind) && matches!(producer, OpKind::Conv | OpKind::Gemm | OpKind::BatchNormalization)
 }

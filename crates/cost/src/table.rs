@@ -166,8 +166,8 @@ impl Table {
         self.alike(signature).into_iter().min()
     }
 
-    /// Prices of this core in the contexts most like this one: those with the same producers, else those
-    /// with the same readers, else all.
+    /// Prices of this core in the contexts most like this one: those with the same producers, else
+    /// those with the same readers, else all.
     pub(crate) fn alike(&self, signature: &Signature) -> Vec<Ns> {
         let Some(contexts) = self.cores.get(&signature.core) else { return Vec::new() };
         let prices = |alike: &dyn Fn(&Context) -> bool| -> Vec<Ns> {

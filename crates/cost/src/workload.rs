@@ -32,8 +32,8 @@ impl Workload {
     }
 }
 
-/// Whether a node casts halves to single precision, or the other way round. Runtimes that have no kernels
-/// for halves keep them in single precision, and then it does nothing.
+/// Whether a node casts halves to single precision, or the other way round. Runtimes that have no
+/// kernels for halves keep them in single precision, and then it does nothing.
 fn is_widened_half(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     let dtype = |value: ValueId| graph.ty(value).map(|ty| ty.dtype);

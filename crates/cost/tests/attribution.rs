@@ -336,7 +336,8 @@ fn halves_in_single_precision_and_functions_written_out() {
         y = Add(l, l)
         output y
     }";
-    // No kernel takes halves, so all is kept in single precision; the activation is written out first.
+    // No kernel takes halves, so all is kept in single precision; the activation is written out
+    // first.
     let optimized = "Cast InsertedPrecisionFreeCast_x: x -> InsertedPrecisionFreeCast_x @ 50
         Conv InsertedPrecisionFreeCast_c_nchwc: InsertedPrecisionFreeCast_x reorder -> token_1 @ 5000
         ReorderOutput ReorderOutput: token_1 -> InsertedPrecisionFreeCast_c @ 200

@@ -83,8 +83,8 @@ fn random(draw: &mut SplitMix64, most: usize, (image, weight): (&str, &str)) -> 
     graph
 }
 
-/// What an assignment costs, by the definition: prices of kernels, and each value changed once for each
-/// other layout that somebody wants.
+/// What an assignment costs, by the definition: prices of kernels, and each value changed once for
+/// each other layout that somebody wants.
 fn cost(graph: &Graph, kernels: &[Kernels], chosen: &[usize]) -> Ns {
     let kernel = |id: NodeId| &kernels[id.0 as usize].all[chosen[id.0 as usize]];
     let mut sum: Ns = 0;

@@ -209,7 +209,8 @@ fn guesses_are_below_the_roofline_and_follow_what_was_seen() {
     let (slower, source) = measured.quote(&large, node(&large, "y"));
     assert_eq!(source, Source::Guess);
     assert!(slower > ns * 8 / 2 && slower < ns * 8, "{slower} after {ns}");
-    // A second product that is charged next to nothing, as if it were a part of the first, is no measure.
+    // A second product that is charged next to nothing, as if it were a part of the first, is no
+    // measure.
     let two = graph("graph (x: f32[256,256]) { const w: f32[256,256] y = MatMul(x, w) z = MatMul(y, w) output z }");
     learn(&mut measured, &two, &format!("y={ns} z=10"), None);
     assert_eq!(measured.quote(&large, node(&large, "y")).0, slower);

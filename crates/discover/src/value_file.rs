@@ -1,5 +1,5 @@
-//! Fingerprints of values as a file: shards share it, since computing them is most of what a shard would
-//! take.
+//! Fingerprints of values as a file: shards share it, since computing them is most of what a shard
+//! would take.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -35,7 +35,8 @@ impl Values {
         out.flush()
     }
 
-    /// Reads so many from a file that [`write`](Values::write) made for enumerations of this identity.
+    /// Reads so many from a file that [`write`](Values::write) made for enumerations of this
+    /// identity.
     ///
     /// # Errors
     ///

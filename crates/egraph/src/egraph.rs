@@ -80,8 +80,9 @@ impl EGraph {
         Ok(EGraph { children: Lists::new(children), class, classes, roots, nodes })
     }
 
-    /// An e-graph without names: nodes, each with its class, one node of the class of each child, and
-    /// its cost; and the classes to extract. For e-graphs that are extracted once, over and over.
+    /// An e-graph without names: nodes, each with its class, one node of the class of each child,
+    /// and its cost; and the classes to extract. For e-graphs that are extracted once, over and
+    /// over.
     ///
     /// # Errors
     ///

@@ -43,15 +43,15 @@ pub trait Command: Sync {
     fn interrupted(&self) -> bool;
 }
 
-/// Works on a task, unless that is done. The process moves into the folder of the jobs, and is bound to
-/// the cores of the task.
+/// Works on a task, unless that is done. The process moves into the folder of the jobs, and is
+/// bound to the cores of the task.
 ///
 /// Returns what came of it; `None` if the work was interrupted, and the task is as it was.
 ///
 /// # Errors
 ///
-/// Another version of the program planned the task; what it needs is not done; its cores or its files
-/// cannot be had; the first attempt failed by what passes.
+/// Another version of the program planned the task; what it needs is not done; its cores or its
+/// files cannot be had; the first attempt failed by what passes.
 pub fn attempt(farm: &Farm, task: &Task, command: &dyn Command) -> Result<Option<Outcome>, Failure> {
     if task.version != env!("CARGO_PKG_VERSION") {
         let failure = Failure::new(format!("{}: regraft {} planned it, and this is {}", task.id, task.version, env!("CARGO_PKG_VERSION")));
@@ -166,8 +166,8 @@ fn lock(farm: &Farm, task: &Task, command: &dyn Command) -> Result<Option<File>,
     Ok(Some(file))
 }
 
-/// Clears what an earlier attempt left, but for databases that the command goes on with, and counts this
-/// one.
+/// Clears what an earlier attempt left, but for databases that the command goes on with, and counts
+/// this one.
 fn begin(folder: &Path, kept: &[String]) -> Result<usize, Failure> {
     make_folder(folder)?;
     let failed = |e: std::io::Error| Failure::new(format!("cannot write in {}: {e}", folder.display())).hint("check the folder");

@@ -1,9 +1,9 @@
 //! `Cores`: processor cores that are a task's alone.
 //!
 //! Each logical processor of a machine has a lock file; who holds its lock, has the processor. So
-//! tasks do not share one, whoever started them: several farms, Ray, another scheduler, or a person.
-//! The claim binds the process to its processors, and ends with it. Containers have folders of their
-//! own: their processors should be apart to begin with.
+//! tasks do not share one, whoever started them: several farms, Ray, another scheduler, or a
+//! person. The claim binds the process to its processors, and ends with it. Containers have folders
+//! of their own: their processors should be apart to begin with.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -23,8 +23,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Need {
     /// Number of cores; `None` for all that there are.
     pub cores: Option<usize>,
-    /// Whether other tasks are kept off the other logical processors of each core, too: times depend
-    /// on what runs there.
+    /// Whether other tasks are kept off the other logical processors of each core, too: times
+    /// depend on what runs there.
     pub whole: bool,
 }
 
@@ -36,8 +36,8 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Waits for as many as needed, and binds this thread, and those that it starts, to them. `stop` is
-    /// asked while waiting: if it says so, there is nothing.
+    /// Waits for as many as needed, and binds this thread, and those that it starts, to them.
+    /// `stop` is asked while waiting: if it says so, there is nothing.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! `Ray`: the machines of a Ray cluster.
 //!
-//! A script, given to an interpreter that has the package `ray`, passes tasks on to the cluster. There
-//! each is the same command in a process of its own as on this machine.
+//! A script, given to an interpreter that has the package `ray`, passes tasks on to the cluster.
+//! There each is the same command in a process of its own as on this machine.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -41,9 +41,10 @@ struct Line {
 }
 
 impl Ray {
-    /// Connects to the cluster at an address, as `ray.init` takes it. On its machines, the command is
-    /// `own`, a program and its first arguments, or else `regraft` on their path, or else the package of
-    /// that name. With `send`, machines get files and give them back though they may see the folder.
+    /// Connects to the cluster at an address, as `ray.init` takes it. On its machines, the command
+    /// is `own`, a program and its first arguments, or else `regraft` on their path, or else the
+    /// package of that name. With `send`, machines get files and give them back though they may see
+    /// the folder.
     ///
     /// # Errors
     ///

@@ -108,8 +108,8 @@ pub struct Task {
 const LONGEST: usize = 80;
 
 impl Task {
-    /// Names the task. `arguments` gives the command for a folder, relative to that of the jobs, that
-    /// the task writes to; the folder has the task's name.
+    /// Names the task. `arguments` gives the command for a folder, relative to that of the jobs,
+    /// that the task writes to; the folder has the task's name.
     pub(crate) fn named(mut self, results: &str, arguments: impl Fn(&str) -> Vec<String>) -> Task {
         self.arguments = arguments("");
         let text = serde_json::to_string(&self).unwrap_or_default();

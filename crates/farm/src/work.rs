@@ -32,8 +32,8 @@ pub trait Watcher {
     fn interrupted(&self) -> bool;
 }
 
-/// Has every task of a farm done that has no outcome. Returns the table of all; tasks without an outcome
-/// are those that could not be tried, or were left when the work was interrupted.
+/// Has every task of a farm done that has no outcome. Returns the table of all; tasks without an
+/// outcome are those that could not be tried, or were left when the work was interrupted.
 ///
 /// # Errors
 ///
@@ -110,8 +110,8 @@ impl<'a> Progress<'a> {
         Progress { tasks, done, begun: BTreeSet::new(), starts: BTreeMap::new(), lost: BTreeMap::new() }
     }
 
-    /// A task that is ready, and that the crew has room for. The first that is ready waits for room, so
-    /// that none waits for ever.
+    /// A task that is ready, and that the crew has room for. The first that is ready waits for
+    /// room, so that none waits for ever.
     fn next(&self, crew: &dyn Crew) -> Option<&'a Task> {
         let is_open = |task: &&Task| {
             let met = |need: &String| self.done.get(need).is_some_and(|outcome| outcome.state.has_output());

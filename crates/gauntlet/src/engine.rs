@@ -1,6 +1,6 @@
-//! `engine`: random rewrites of every network of the zoo, applied and undone. After each, the cost that
-//! the engine keeps by deltas is that of the graph; after undoing it, key and cost are what they were,
-//! bit for bit; and at the end of every walk the graph is, too.
+//! `engine`: random rewrites of every network of the zoo, applied and undone. After each, the cost
+//! that the engine keeps by deltas is that of the graph; after undoing it, key and cost are what
+//! they were, bit for bit; and at the end of every walk the graph is, too.
 
 use std::collections::HashMap;
 use std::process::ExitCode;

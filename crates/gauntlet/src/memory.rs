@@ -100,7 +100,8 @@ fn measured(mut command: Command) -> Result<(ExitStatus, u64, String)> {
     let mut out = String::new();
     std::io::Read::read_to_string(&mut child.stdout.take().context("standard output is piped")?, &mut out)?;
     let process = libc::pid_t::try_from(child.id())?;
-    // SAFETY: a zeroed `rusage` is one; the call writes to both places, and the child was not waited for.
+    // SAFETY: a zeroed `rusage` is one; the call writes to both places, and the child was not
+    // waited for.
     let (mut status, mut usage) = (0, unsafe { std::mem::zeroed::<libc::rusage>() });
     if unsafe { libc::wait4(process, &mut status, 0, &mut usage) } != process {
         bail!("cannot wait for the command: {}", std::io::Error::last_os_error());

@@ -1,6 +1,6 @@
-//! `operators`: operators drawn for the layers of a network. Every one computes, in both spellings and
-//! at three small bindings, what its loops say; and how many a second there are, with and without the
-//! canonical forms and the distance to the input.
+//! `operators`: operators drawn for the layers of a network. Every one computes, in both spellings
+//! and at three small bindings, what its loops say; and how many a second there are, with and
+//! without the canonical forms and the distance to the input.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,8 @@ use serde::Serialize;
 
 use crate::summary::Summary;
 
-/// Operators drawn for layers: each computes what its loops say; how many a second, with what left out
+/// Operators drawn for layers: each computes what its loops say; how many a second, with what left
+/// out
 #[derive(ClapArgs)]
 pub struct Args {
     /// Layers: a preset
@@ -34,11 +35,12 @@ pub struct Args {
     /// A few seconds
     #[arg(long)]
     short: bool,
-    /// Also compare all operators of at most so many steps for a small layer with those that canonical
-    /// forms leave
+    /// Also compare all operators of at most so many steps for a small layer with those that
+    /// canonical forms leave
     #[arg(long, value_name = "DEPTH")]
     audit: Option<usize>,
-    /// Also make so many operators for a small layer, and key them once more by their formulas: all differ
+    /// Also make so many operators for a small layer, and key them once more by their formulas: all
+    /// differ
     #[arg(long, value_name = "N")]
     distinct: Option<usize>,
     /// Time for that, s
@@ -186,8 +188,8 @@ fn compare(found: &Found, layer: &Layer, explorer: &Explorer<'_>) -> Option<Resu
     Some(Ok(()))
 }
 
-/// Makes operators for some layers until there are so many together, or no more, or time is up; those whose
-/// formulas have a key that another one of the layer has, too, are broken.
+/// Makes operators for some layers until there are so many together, or no more, or time is up;
+/// those whose formulas have a key that another one of the layer has, too, are broken.
 fn distinct(count: usize, seconds: f64, threads: usize) -> Summary {
     let (mut summary, mut left, start) = (Summary::default(), count, Instant::now());
     for (at, coefficients) in COEFFICIENTS.iter().enumerate() {

@@ -345,8 +345,9 @@ impl Dim {
         self.signs_show(bound) || self.has_quotients() && self.ends_show(bound)
     }
 
-    /// Whether some end of a quotient shows that the size is at least `bound`. Quotients of quotients
-    /// have very many ends, and the same questions come again and again: answers are kept.
+    /// Whether some end of a quotient shows that the size is at least `bound`. Quotients of
+    /// quotients have very many ends, and the same questions come again and again: answers are
+    /// kept.
     fn ends_show(&self, bound: i64) -> bool {
         thread_local!(static KNOWN: RefCell<FxHashMap<(Dim, i64), bool>> = RefCell::default());
         let question = (self.clone(), bound);

@@ -64,7 +64,8 @@ pub struct Applied {
     pub rewired: SmallVec<[(NodeId, u32, ValueId); 8]>,
     /// Declared outputs that now return another value: `(index, previous value)`.
     pub outputs: SmallVec<[(usize, ValueId); 2]>,
-    /// Nodes that are further below the inputs since: `(node, previous level)`, in the order of change.
+    /// Nodes that are further below the inputs since: `(node, previous level)`, in the order of
+    /// change.
     raised: Vec<(NodeId, u32)>,
 }
 

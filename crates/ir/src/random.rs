@@ -42,9 +42,22 @@ pub fn scramble(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
+/// A digest of bytes that is the same in every build (FNV-1a: Fowler, Noll and Vo, 64 bits): for
+/// seeds and versions, not where somebody might look for two alike.
+pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    let mixed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, mixed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digests_are_the_published_ones() {
+        assert_eq!(fnv1a(*b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(*b"foobar"), 0x8594_4171_f739_67e8);
+    }
 
     #[test]
     fn the_stream_is_the_published_one() {

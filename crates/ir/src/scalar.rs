@@ -111,9 +111,9 @@ pub trait Scalar: Clone + PartialEq + Debug + Send + Sync + 'static {
     }
 }
 
-/// Zeros to which [`Scalar::gemm`] adds a product. They are written one by one: pages that the system
-/// zeroes on demand are mapped when they are read and again when they are written, and the second
-/// time all threads are interrupted.
+/// Zeros to which [`Scalar::gemm`] adds a product. They are written one by one: pages that the
+/// system zeroes on demand are mapped when they are read and again when they are written, and the
+/// second time all threads are interrupted.
 pub(crate) fn zeros<S: Scalar>(count: usize) -> Vec<S> {
     let mut zeros = Vec::with_capacity(count);
     zeros.resize(count, S::zero());
@@ -191,7 +191,8 @@ macro_rules! float_scalar {
             fn gemm(m: usize, k: usize, n: usize, a: &[Self], b: &[Self], c: &mut [Self]) {
                 assert!(a.len() >= m * k && b.len() >= k * n && c.len() >= m * n, "gemm operands are too short");
                 let (k_stride, n_stride) = (k as isize, n as isize);
-                // SAFETY: the lengths are checked above, and the strides describe dense row-major matrices.
+                // SAFETY: the lengths are checked above, and the strides describe dense row-major
+                // matrices.
                 unsafe { $gemm(m, k, n, 1.0, a.as_ptr(), k_stride, 1, b.as_ptr(), n_stride, 1, 1.0, c.as_mut_ptr(), n_stride, 1) }
             }
         }

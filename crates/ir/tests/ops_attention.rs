@@ -1,5 +1,5 @@
-//! Attention of several heads and rotary embeddings, against ONNX Runtime's own numbers; ONNX round trips;
-//! which nodes stay opaque.
+//! Attention of several heads and rotary embeddings, against ONNX Runtime's own numbers; ONNX round
+//! trips; which nodes stay opaque.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Running sums, triangles, elements picked one by one, and the root mean square: values by hand or by a
-//! second loop, types, ONNX round trips.
+//! Running sums, triangles, elements picked one by one, and the root mean square: values by hand or
+//! by a second loop, types, ONNX round trips.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Quantizing operators: values by hand or by a second loop, types, what stays opaque, ONNX round trips.
+//! Quantizing operators: values by hand or by a second loop, types, what stays opaque, ONNX round
+//! trips.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Resize against ONNX Runtime's own numbers: values, ONNX round trips, and which nodes stay opaque.
+//! Resize against ONNX Runtime's own numbers: values, ONNX round trips, and which nodes stay
+//! opaque.
 
 mod common;
 
@@ -130,7 +131,8 @@ fn node_tests_agree() {
             assert!((found - wanted).abs() <= 1e-5 * wanted.abs().max(1.0), "element {at} is {found} and not {wanted}: {line}");
         }
     }
-    // Corners of sizes that a factor rounds, on which the runtime differs, and what else is not decided.
+    // Corners of sizes that a factor rounds, on which the runtime differs, and what else is not
+    // decided.
     assert!(defined >= 30, "{defined} are defined, and not\n{}", opaque.join("\n"));
 }
 

@@ -226,8 +226,8 @@ impl<'p, 'a> Ledger<'p, 'a> {
         (growth, counts)
     }
 
-    /// Computes what will probably be folded of these groups, which come with the bytes that they add,
-    /// on several threads: it is known when it is asked for.
+    /// Computes what will probably be folded of these groups, which come with the bytes that they
+    /// add, on several threads: it is known when it is asked for.
     fn compute(&mut self, groups: &[(i128, Vec<ValueId>)], limit: u64) {
         let mut total = i128::from(self.total);
         let mut wanted: Vec<(u128, ValueId)> = Vec::new();

@@ -14,9 +14,9 @@ const IR_VERSION: i64 = 8;
 const FLOAT: i32 = 1;
 const INT64: i32 = 7;
 
-/// A model with the inputs and outputs of a graph, all of them 32-bit floating-point numbers of known
-/// sizes, which computes zeros: [`Model::write`](crate::Model::write) makes it compute the graph.
-/// `None` if a size is not known.
+/// A model with the inputs and outputs of a graph, all of them 32-bit floating-point numbers of
+/// known sizes, which computes zeros: [`Model::write`](crate::Model::write) makes it compute the
+/// graph. `None` if a size is not known.
 pub fn frame(graph: &Graph) -> Option<ModelProto> {
     let shape = |value: ValueId| graph.ty(value).and_then(TensorType::known_shape);
     let mut proto = GraphProto { name: Some("model".into()), ..GraphProto::default() };

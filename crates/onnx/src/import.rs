@@ -108,7 +108,8 @@ pub(crate) struct Importer<'a> {
 }
 
 impl<'a> Importer<'a> {
-    /// An importer that has read nothing yet; with `trust`, it believes declared intermediate sizes.
+    /// An importer that has read nothing yet; with `trust`, it believes declared intermediate
+    /// sizes.
     pub(crate) fn new(model: &'a ModelProto, proto: &'a GraphProto, scope: &'a Scope<'a>, trust: bool, given: &Given) -> Importer<'a> {
         let infos = proto.value_info.iter().chain(&proto.output);
         Importer {

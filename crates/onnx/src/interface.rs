@@ -7,7 +7,8 @@ use prost::Message;
 use crate::mapped;
 use crate::proto::ValueInfoProto;
 
-/// Declared inputs and outputs of a serialized model. Its nodes and weights are skipped, not decoded.
+/// Declared inputs and outputs of a serialized model. Its nodes and weights are skipped, not
+/// decoded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Interface {
     /// Inputs that callers feed, in order; parameters of old models are not among them.

@@ -58,6 +58,8 @@ pub(crate) struct Plan<'a> {
     pub forms: BTreeMap<NodeId, Form>,
     /// Values of constant cones that are written as initializers.
     pub folded: BTreeMap<ValueId, Const>,
+    /// What stands instead of the original initializers at these indices.
+    pub flushed: BTreeMap<usize, Const>,
     /// Original constants that verbatim nodes read and the graph no longer holds.
     pub originals: BTreeSet<String>,
     by_name: HashMap<&'a str, ValueId>,
@@ -99,6 +101,7 @@ impl<'a> Plan<'a> {
             respell,
             forms: BTreeMap::new(),
             folded: BTreeMap::new(),
+            flushed: BTreeMap::new(),
             originals: BTreeSet::new(),
             by_name,
             types,

@@ -338,8 +338,8 @@ pub(crate) fn looks_like(bytes: &[u8]) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// All fields of the vendored schema, as `proto/generate` lists them: message, number, name, and
-    /// the message that the field holds or `-`.
+    /// All fields of the vendored schema, as `proto/generate` lists them: message, number, name,
+    /// and the message that the field holds or `-`.
     const SCHEMA: &str = include_str!("../proto/fields.txt");
 
     /// The table above matches the vendored schema exactly.

@@ -9,6 +9,7 @@ use regraft_ir::{Graph, ValueId};
 
 use crate::emit::Emitter;
 use crate::error::WriteError;
+use crate::flush;
 use crate::fold::{self, Folding};
 use crate::import::standard;
 use crate::model::{Model, PROTOBUF_LIMIT};
@@ -16,6 +17,7 @@ use crate::names::Names;
 use crate::plan::{Form, Plan};
 use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, TensorProto};
 use crate::spell::Speller;
+use crate::tensor::encode;
 
 /// Least part of the allowance that another attempt at folding leaves free: attempts stay few.
 const MIN_STEP: u64 = 256 << 10;
@@ -35,6 +37,9 @@ pub struct WriteOptions {
     pub drop_parameters: bool,
     /// A folder that holds the constants made by folding, in unnamed files, instead of memory.
     pub park: Option<PathBuf>,
+    /// Subnormal elements of weights are written as zeros ([`Const::flushed`](regraft_ir::Const::flushed)),
+    /// unless the weights are parked, or the model says how to train them.
+    pub flush: bool,
 }
 
 /// A model ready to be saved.
@@ -104,6 +109,9 @@ impl Model {
     fn write_within(&self, graph: &Graph, options: &WriteOptions, allowance: u64) -> Result<Written, WriteError> {
         let mut plan = Plan::new(self, graph, options.respell)?;
         let Folding { folded, kept } = fold::fold(&mut plan, allowance, options.park.as_deref())?;
+        if options.flush && options.park.is_none() && self.proto.training_info.is_empty() {
+            flush::flush(&mut plan);
+        }
         let names = Names::new(&plan)?;
         let emitter = Emitter::emit(&plan, names)?;
         let values = emitter.names.iter().map(|(value, name)| (name.to_string(), value)).collect();
@@ -181,7 +189,12 @@ impl Model {
                 || trained.contains(name)
         };
         let mut kept = Vec::new();
-        for (tensor, now) in graph.initializer.iter().zip(used) {
+        for (at, (tensor, now)) in graph.initializer.iter().zip(used).enumerate() {
+            if let (Some(name), Some(flushed)) = (now, plan.flushed.get(&at)) {
+                let (doc_string, metadata_props) = (tensor.doc_string.clone(), tensor.metadata_props.clone());
+                kept.push(TensorProto { doc_string, metadata_props, ..encode(name, flushed) });
+                continue;
+            }
             match now {
                 Some(name) if name == tensor.name() => kept.push(tensor.clone()),
                 Some(name) => kept.push(TensorProto { name: Some(name.to_string()), ..tensor.clone() }),

@@ -21,8 +21,8 @@ pub fn block(graph: &Graph, random: &mut SplitMix64) -> Option<Graph> {
     cut(graph, &order[start..start + size])
 }
 
-/// The graph of some nodes: what they read from others are inputs, what others read of them are outputs;
-/// what depends on constants alone comes along. `None` if a type is not known.
+/// The graph of some nodes: what they read from others are inputs, what others read of them are
+/// outputs; what depends on constants alone comes along. `None` if a type is not known.
 pub fn cut(graph: &Graph, nodes: &[NodeId]) -> Option<Graph> {
     let inside: FxHashSet<NodeId> = nodes.iter().copied().collect();
     let mut cutting = Cutting { graph, inside, block: Graph::new("block"), places: FxHashMap::default() };

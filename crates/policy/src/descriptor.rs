@@ -29,8 +29,8 @@ pub(crate) fn class(kind: OpKind) -> usize {
     }
 }
 
-/// The numbers of a rule: which classes of operators its source has, which its target, and what kind of
-/// rule it is.
+/// The numbers of a rule: which classes of operators its source has, which its target, and what
+/// kind of rule it is.
 pub fn descriptor(rule: &Rule) -> [f32; DESCRIPTOR] {
     let mut numbers = [0.0; DESCRIPTOR];
     let (source, rest) = numbers.split_at_mut(CLASSES);

@@ -1,8 +1,10 @@
-//! What weights were trained for: they mean nothing for other numbers or other rules. A rule is what the
-//! network is told of it: a guard may change, and rules that came later are told like all others.
+//! What weights were trained for: they mean nothing for other numbers or other rules. A rule is
+//! what the network is told of it: a guard may change, and rules that came later are told like all
+//! others.
 
 use std::fmt;
 
+use regraft_ir::fnv1a;
 use regraft_rules::Library;
 
 use crate::descriptor::descriptor;
@@ -32,13 +34,8 @@ const NEW: [&str; 20] = [
     "lstm-of-scaled",
 ];
 
-/// FNV-1a.
-fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-}
-
-/// A digest of what the numbers of nodes mean, and of the rules that weights were trained with, but for
-/// those that came later.
+/// A digest of what the numbers of nodes mean, and of the rules that weights were trained with, but
+/// for those that came later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Digest {
     features: u64,
@@ -50,10 +47,10 @@ impl Digest {
     pub fn of(library: &Library) -> Digest {
         let rules = library.rules().iter().filter(|rule| !NEW.contains(&&*rule.name)).fold(0u64, |sum, rule| {
             let numbers = descriptor(rule).into_iter().flat_map(f32::to_le_bytes);
-            sum.wrapping_add(hash(rule.name.bytes().chain([0]).chain(numbers)))
+            sum.wrapping_add(fnv1a(rule.name.bytes().chain([0]).chain(numbers)))
         });
         let names = known().flat_map(|kind| kind.name().bytes().chain([0]));
-        Digest { features: hash(VERSION.to_le_bytes().into_iter().chain(names)), rules }
+        Digest { features: fnv1a(VERSION.to_le_bytes().into_iter().chain(names)), rules }
     }
 
     pub(crate) fn to_bytes(self) -> [u8; 16] {
@@ -68,7 +65,8 @@ impl Digest {
         Digest { features: number(0), rules: number(8) }
     }
 
-    /// What differs between what weights were trained for and what is there; `None` if nothing does.
+    /// What differs between what weights were trained for and what is there; `None` if nothing
+    /// does.
     pub fn differs(self, there: Digest) -> Option<&'static str> {
         match () {
             () if self.features != there.features => Some("it was trained with other features of nodes"),

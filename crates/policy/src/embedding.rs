@@ -17,9 +17,9 @@ type Shares = [[f32; HIDDEN]; Among::ALL.len()];
 
 /// The rows of all nodes of a state, after each round.
 ///
-/// A node learns from its operands and its readers, once a round; what depends on constants alone has
-/// nothing to learn. After a move, only what is near it changes: [`Embedding::follow`] computes that
-/// anew, and [`Embedding::back`] puts it back.
+/// A node learns from its operands and its readers, once a round; what depends on constants alone
+/// has nothing to learn. After a move, only what is near it changes: [`Embedding::follow`] computes
+/// that anew, and [`Embedding::back`] puts it back.
 #[derive(Clone, Debug)]
 pub struct Embedding<'w> {
     weights: &'w Weights,
@@ -102,8 +102,8 @@ impl<'w> Embedding<'w> {
         Changes(self.log[mark..].iter().map(|(layer, id, _)| (*layer, *id, self.layers[*layer][at(*id)])).collect())
     }
 
-    /// The same as [`Embedding::follow`], after a move that was followed before in this very state, and
-    /// has changed this.
+    /// The same as [`Embedding::follow`], after a move that was followed before in this very state,
+    /// and has changed this.
     pub fn redo(&mut self, engine: &Engine<'_>, changes: &Changes) {
         self.begin(engine.graph());
         for (layer, id, row) in &changes.0 {

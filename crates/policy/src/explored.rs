@@ -1,5 +1,5 @@
-//! `Explored`: the states that a guided search has visited, how the engine gets from one to another, and
-//! what their moves promise.
+//! `Explored`: the states that a guided search has visited, how the engine gets from one to
+//! another, and what their moves promise.
 
 use std::sync::Arc;
 
@@ -64,8 +64,8 @@ impl<'s, 'w: 's, 'e, 'm> Explored<'s, 'w, 'e, 'm> {
         Explored { engine, matcher, policy, nodes, start, states, path, followed: 1, deltas: FxHashMap::default() }
     }
 
-    /// Takes a move from a state: the key and the cost of where it leads. Then either [`Explored::keep`] or
-    /// [`Explored::leave`] follows.
+    /// Takes a move from a state: the key and the cost of where it leads. Then either
+    /// [`Explored::keep`] or [`Explored::leave`] follows.
     pub(crate) fn take(&mut self, from: u32, step: &Move) -> (u128, Ns) {
         self.enter(from, false);
         self.engine.apply(step);
@@ -170,12 +170,14 @@ impl<'s, 'w: 's, 'e, 'm> Explored<'s, 'w, 'e, 'm> {
         scores
     }
 
-    /// What the logarithm of the cost of the engine's state may still fall by, as the policy has it.
+    /// What the logarithm of the cost of the engine's state may still fall by, as the policy has
+    /// it.
     pub(crate) fn value(&self, known: &[Known]) -> Option<f32> {
         Some(self.policy.as_ref()?.value(self.engine, self.nodes.as_ref()?, known))
     }
 
-    /// The scores of moves; those that the latest move did not touch have those of the state before.
+    /// The scores of moves; those that the latest move did not touch have those of the state
+    /// before.
     fn scored(&self, before: Option<u32>, moves: &Moves, known: &[Known]) -> Vec<f32> {
         let (Some(policy), Some(nodes)) = (&self.policy, &self.nodes) else { return Vec::new() };
         let earlier = before.and_then(|parent| {

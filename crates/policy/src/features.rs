@@ -1,7 +1,7 @@
 //! What the network is told of a node and of a move, in numbers around 1.
 //!
-//! Sizes and prices enter as logarithms and shares, so that a large model looks like a small one. Nothing
-//! is told that changes far from where a move changes something.
+//! Sizes and prices enter as logarithms and shares, so that a large model looks like a small one.
+//! Nothing is told that changes far from where a move changes something.
 
 use regraft_cost::Ns;
 use regraft_ir::{Attr, NodeId, OpKind};
@@ -20,8 +20,8 @@ pub const STATE: usize = 4;
 /// Changes with what the numbers mean.
 pub const VERSION: u32 = 1;
 
-/// Where the numbers of sizes begin, and how many there are: the last axes of the first result, the last
-/// one first.
+/// Where the numbers of sizes begin, and how many there are: the last axes of the first result, the
+/// last one first.
 const SIZES: (usize, usize) = (8, 4);
 /// Where the numbers of attributes begin: each adds to some of them.
 const ATTRIBUTES: usize = SIZES.0 + SIZES.1;
@@ -31,8 +31,8 @@ const CLASS: usize = NODE - CLASSES;
 /// The kind of operators that were not there in training.
 pub const UNKNOWN: usize = KINDS - 1;
 
-/// The first operator, in the order of [`OpKind::ALL`], that the shipped weights were trained without. To
-/// be raised when they are trained again.
+/// The first operator, in the order of [`OpKind::ALL`], that the shipped weights were trained
+/// without. To be raised when they are trained again.
 const NEW: OpKind = OpKind::GatherElements;
 /// What is no operator of the table, and comes after all of them.
 const LEAVES: [OpKind; 3] = [OpKind::Input, OpKind::Constant, OpKind::Opaque];

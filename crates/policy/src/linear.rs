@@ -1,4 +1,5 @@
-//! Products of vectors and matrices in plain loops, in a fixed order: the same to the bit everywhere.
+//! Products of vectors and matrices in plain loops, in a fixed order: the same to the bit
+//! everywhere.
 
 /// Adds to `sum` what each input, times its row of `matrix`, gives.
 pub(crate) fn add_product<const N: usize>(sum: &mut [f32; N], inputs: &[f32], matrix: &[f32]) {
@@ -29,8 +30,8 @@ pub(crate) fn relu(values: &mut [f32]) {
 /// Added to a mean square before its root is taken.
 pub const EPSILON: f32 = 1e-5;
 
-/// Divides by the root of the mean square (Zhang and Sennrich, "Root mean square layer normalization",
-/// 2019, without gains).
+/// Divides by the root of the mean square (Zhang and Sennrich, "Root mean square layer
+/// normalization", 2019, without gains).
 pub(crate) fn normalize(values: &mut [f32]) {
     let square: f32 = values.iter().map(|value| value * value).sum::<f32>() / values.len() as f32;
     let scale = 1.0 / (square + EPSILON).sqrt();

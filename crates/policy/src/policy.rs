@@ -38,8 +38,9 @@ impl<'w> Policy<'w> {
         })
     }
 
-    /// How promising a move is: larger for better ones; of all moves of a state, the probabilities are in
-    /// proportion to the exponentials. It does not depend on the other moves, nor on their order.
+    /// How promising a move is: larger for better ones; of all moves of a state, the probabilities
+    /// are in proportion to the exponentials. It does not depend on the other moves, nor on their
+    /// order.
     pub fn score(&self, engine: &Engine<'_>, nodes: &Embedding<'_>, step: &Move, known: Known) -> f32 {
         let weights = self.weights;
         let mut hidden = self.rule(step.rule);

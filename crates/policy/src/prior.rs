@@ -12,17 +12,17 @@ use crate::explored::Explored;
 use crate::features::Known;
 use crate::guide::Guide;
 
-/// Takes the most likely way first (levin tree search: Orseau et al., NeurIPS 2018), where likelihood
-/// counts from the cheapest state so far: whenever a cheaper state is found, the search goes on from
-/// there, and what was left is kept.
+/// Takes the most likely way first (levin tree search: Orseau et al., NeurIPS 2018), where
+/// likelihood counts from the cheapest state so far: whenever a cheaper state is found, the search
+/// goes on from there, and what was left is kept.
 ///
-/// Every other move is the one that leads to the cheapest state by what is known, whatever the policy
-/// says: so that it takes at most twice the steps that are needed without one. Where such moves lead takes
-/// less time, for the policy is shown only what its own moves lead to, and each state that is the cheapest
-/// when it comes to choose.
+/// Every other move is the one that leads to the cheapest state by what is known, whatever the
+/// policy says: so that it takes at most twice the steps that are needed without one. Where such
+/// moves lead takes less time, for the policy is shown only what its own moves lead to, and each
+/// state that is the cheapest when it comes to choose.
 ///
-/// With [`Guide::Delta`], the state that is cheapest is expanded first, as in TASO: what a policy is
-/// compared with.
+/// With [`Guide::Delta`], the state that is cheapest is expanded first, as in TASO: what a policy
+/// is compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct Prior<'w> {
     /// What guides it.
@@ -95,8 +95,8 @@ struct Likely {
     unlikely: Vec<f64>,
 }
 
-/// A move to take from a state, the most promising first. Numbers are ordered as their bits are: none of
-/// them is negative.
+/// A move to take from a state, the most promising first. Numbers are ordered as their bits are:
+/// none of them is negative.
 type Offer = (Reverse<u64>, Reverse<u64>, u32, usize);
 
 struct Searching<'s, 'w, 'e, 'm> {

@@ -45,8 +45,8 @@ pub struct SampleMove {
     pub nodes: Vec<u16>,
     /// Nodes that it reads, as places.
     pub reads: Vec<u16>,
-    /// By how much worse what follows from it is than what follows from the best move; as a difference
-    /// of logarithms of costs.
+    /// By how much worse what follows from it is than what follows from the best move; as a
+    /// difference of logarithms of costs.
     pub regret: f32,
 }
 

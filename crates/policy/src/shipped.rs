@@ -19,7 +19,8 @@ const BYTES: &[u8] = include_bytes!("../weights/prior.bin");
 ///
 /// # Errors
 ///
-/// Why they cannot be used: they were trained for other features or other rules than this program's.
+/// Why they cannot be used: they were trained for other features or other rules than this
+/// program's.
 pub fn shipped() -> Result<&'static Weights, String> {
     static WEIGHTS: OnceLock<Result<Weights, String>> = OnceLock::new();
     let read = || {
@@ -44,8 +45,8 @@ pub enum Method {
     GuidedExact,
 }
 
-/// A search with the policy that comes with the program; by prices alone where it cannot be used, as
-/// [`shipped`] tells.
+/// A search with the policy that comes with the program; by prices alone where it cannot be used,
+/// as [`shipped`] tells.
 #[derive(Clone, Copy, Debug)]
 pub struct Learned {
     /// What it guides.

@@ -1,5 +1,5 @@
-//! A strong search on a small graph, and what it teaches: for each state and each of its moves, what
-//! follows at best.
+//! A strong search on a small graph, and what it teaches: for each state and each of its moves,
+//! what follows at best.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,8 +17,8 @@ use crate::gumbel::Gumbel;
 use crate::sample::Sample;
 use crate::weights::Weights;
 
-/// What one step costs, as a difference of logarithms of costs: of two ways to one state the shorter one
-/// is better, and what saves less is not worth a step.
+/// What one step costs, as a difference of logarithms of costs: of two ways to one state the
+/// shorter one is better, and what saves less is not worth a step.
 pub const STEP: f32 = 0.002;
 
 /// How far it looks.
@@ -60,8 +60,8 @@ struct Lesson<'t, 'e, 'm> {
 }
 
 impl Teacher {
-    /// Samples of states of a graph, drawn from those that lead to the cheapest one and those around
-    /// them; the same for the same seed.
+    /// Samples of states of a graph, drawn from those that lead to the cheapest one and those
+    /// around them; the same for the same seed.
     pub fn teach(&self, graph: Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, seed: u64) -> Vec<Sample> {
         let mut engine = Engine::new(graph, prices);
         let mut matcher = Matcher::new(library, writable);
@@ -72,9 +72,10 @@ impl Teacher {
         lesson.samples(states, &values)
     }
 
-    /// Samples of states that a pupil comes to when it searches by itself (as in DAgger: Ross, Gordon and
-    /// Bagnell, AISTATS 2011), drawn from those on its ways. What it finds, the teacher knows as well (expert
-    /// iteration: Anthony, Tian and Barber, NeurIPS 2017). The same for the same seed.
+    /// Samples of states that a pupil comes to when it searches by itself (as in DAgger: Ross,
+    /// Gordon and Bagnell, AISTATS 2011), drawn from those on its ways. What it finds, the teacher
+    /// knows as well (expert iteration: Anthony, Tian and Barber, NeurIPS 2017). The same for the
+    /// same seed.
     pub fn correct(
         &self,
         pupil: &Weights,
@@ -262,8 +263,8 @@ impl Lesson<'_, '_, '_> {
     }
 }
 
-/// What is known of each move of a state, in their order; `delta` tells what one adds to the cost, from
-/// its place and its kind.
+/// What is known of each move of a state, in their order; `delta` tells what one adds to the cost,
+/// from its place and its kind.
 pub(crate) fn known_of(
     engine: &Engine<'_>,
     moves: &Moves,

@@ -25,8 +25,8 @@ pub enum Part {
     Node,
     /// Added to every embedding.
     NodeBias,
-    /// A round: what a node keeps of itself, and what it takes from its first operand, from the other
-    /// operands, and from its readers.
+    /// A round: what a node keeps of itself, and what it takes from its first operand, from the
+    /// other operands, and from its readers.
     Round(usize, Side),
     /// A round's bias.
     RoundBias(usize),

@@ -1,5 +1,5 @@
-//! Decisions by simulations: they repeat, are never worse than nothing, find what pays only after a rise,
-//! and keep their books.
+//! Decisions by simulations: they repeat, are never worse than nothing, find what pays only after a
+//! rise, and keep their books.
 
 mod networks;
 

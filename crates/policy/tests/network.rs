@@ -1,5 +1,5 @@
-//! The network: the same numbers whatever the order of nodes and moves, and whether it was computed anew
-//! or followed an engine there and back.
+//! The network: the same numbers whatever the order of nodes and moves, and whether it was computed
+//! anew or followed an engine there and back.
 
 mod networks;
 
@@ -170,9 +170,9 @@ fn a_policy_is_never_much_worse_than_prices_alone() {
     assert!(found > 3, "{found}");
 }
 
-/// Two products of a value with weights are one product with a product of weights, which is computed
-/// once and for all: prices alone find that (X-RLflow, MLSys 2023, whose gain on its vision transformer it
-/// is).
+/// Two products of a value with weights are one product with a product of weights, which is
+/// computed once and for all: prices alone find that (X-RLflow, MLSys 2023, whose gain on its
+/// vision transformer it is).
 #[test]
 fn folded_weights_are_found_without_learning() {
     let (library, prices) = (shipped(), Roofline::new(Bindings::new()));

@@ -10,10 +10,10 @@ use regraft_ir::{DType, Dim, Graph, NodeId, Op, TensorType, ValueId};
 /// Longest vector of sizes that is looked into.
 const LONGEST: usize = 16;
 
-/// Both graphs with every size that they compute from shapes read from the shape of a further input,
-/// and without the inputs that nothing reads then: where a model's height is halved three times, a
-/// rewrite deep inside it speaks of the result alone. What holds for all further inputs holds for
-/// these sizes. `None` if nothing is computed from shapes.
+/// Both graphs with every size that they compute from shapes read from the shape of a further
+/// input, and without the inputs that nothing reads then: where a model's height is halved three
+/// times, a rewrite deep inside it speaks of the result alone. What holds for all further inputs
+/// holds for these sizes. `None` if nothing is computed from shapes.
 pub(crate) fn carried(graphs: [&Graph; 2]) -> Option<[Graph; 2]> {
     let parts = graphs.map(Part::of);
     if parts.iter().all(|part| part.computed.is_empty()) {

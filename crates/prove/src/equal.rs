@@ -42,8 +42,8 @@ impl Default for Allowance {
 ///
 /// Both are read over the real numbers: each output element as a sum of products of input elements,
 /// with sums over index variables of symbolic range, brought to a normal form. All sizes of
-/// `before` are at least 1, the windows of its convolutions fit into their images, and decimal constants stand for the simplest
-/// ratios that round to them.
+/// `before` are at least 1, the windows of its convolutions fit into their images, and decimal
+/// constants stand for the simplest ratios that round to them.
 pub fn equal(before: &Graph, after: &Graph) -> Verdict {
     equal_where(before, after, &Assumptions::default())
 }

@@ -79,7 +79,8 @@ impl Wholes {
         }
         met.extend(candidates.iter().cloned());
         met.iter().for_each(|dim| dim.symbols(&mut names));
-        // Where a size is not met as such, as `2 floor(H / 2)` is not in its half, its factors may be.
+        // Where a size is not met as such, as `2 floor(H / 2)` is not in its half, its factors may
+        // be.
         candidates.extend(candidates.iter().flat_map(positive_factors).collect::<Vec<_>>());
         candidates.retain(|dim| dim.known().is_none() && dim.as_symbol().is_none());
         let mut fresh = (0..).map(|at| format!("s{at}")).filter(|name| !names.contains(name)).peekable();
@@ -128,7 +129,8 @@ impl Wholes {
     }
 }
 
-/// Quotients and broadcast sizes that a size is computed from and that are at least 1, as sizes are.
+/// Quotients and broadcast sizes that a size is computed from and that are at least 1, as sizes
+/// are.
 fn positive_factors(size: &Dim) -> Vec<Dim> {
     let factors = size.products().into_iter().flat_map(|(_, factors)| factors).filter_map(|factor| match factor {
         Factor::Symbol(_) => None,

@@ -83,8 +83,8 @@ impl Known {
         let beyond = |room: &Dim, times: i64| (own.room.clone() - Dim::from(times) * room.clone()).at_least(0);
         // The same windows in both graphs run at the same sizes, also where they do not fit.
         let same = |other: &Steps| own.lenient && other.lenient && own.stride == other.stride && own.room == other.room;
-        // A window of windows has their room many times over. Sizes do not: that of a pool without room is
-        // 1 where it runs, and not what its type says.
+        // A window of windows has their room many times over. Sizes do not: that of a pool without
+        // room is 1 where it runs, and not what its type says.
         let implied = |other: &Steps| other.implies_fit() && [1, own.stride].into_iter().any(|times| beyond(&other.room, times));
         self.steps.iter().any(|other| same(other) || implied(other))
             || self.sizes.iter().any(|size| beyond(&(size.clone() - Dim::from(1)), 1))

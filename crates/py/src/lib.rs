@@ -19,8 +19,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// What a command did: exit code, output, warnings, and cause and hint of a failure.
 type Answer = (u8, String, Vec<String>, Option<(String, Option<String>)>);
 
-/// Runs a command and returns what it would print. `progress` is called with the phase and what begins
-/// in it. Ctrl-C, or an exception of `progress`, makes the command finish with what there is.
+/// Runs a command and returns what it would print. `progress` is called with the phase and what
+/// begins in it. Ctrl-C, or an exception of `progress`, makes the command finish with what there
+/// is.
 #[pyfunction]
 fn call(py: Python<'_>, arguments: Vec<OsString>, interpreter: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<Answer> {
     let notebook = Arc::new(Notebook::new(progress));

@@ -107,8 +107,8 @@ pub struct Searched {
 pub struct SearchedRegion {
     /// Nodes that are computed in a run.
     pub nodes: usize,
-    /// What they cost, ns. What is still to be saved where nothing is proved is at most this without
-    /// `saved`.
+    /// What they cost, ns. What is still to be saved where nothing is proved is at most this
+    /// without `saved`.
     pub cost: u64,
     /// What rewrites inside of it save, as far as is known, ns.
     pub saved: u64,

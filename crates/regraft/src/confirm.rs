@@ -68,13 +68,14 @@ pub struct Confirmation {
     pub bench: Option<BenchReport>,
 }
 
-/// Times an input and what was made of it as a prediction says, and compares. The request's models are
-/// these two; its sizes, threads and runtime are those of the prediction. The report is the one named, or
-/// the one beside the result.
+/// Times an input and what was made of it as a prediction says, and compares. The request's models
+/// are these two; its sizes, threads and runtime are those of the prediction. The report is the one
+/// named, or the one beside the result.
 ///
 /// # Errors
 ///
-/// There is no report, or it predicts nothing, or is about other models; and what [`bench`] fails with.
+/// There is no report, or it predicts nothing, or is about other models; and what [`bench`] fails
+/// with.
 pub fn confirm(request: &BenchRequest, report: Option<&Path>, observer: &mut dyn Observer) -> Result<Confirmation, Failure> {
     let [input, output] = request.models.as_slice() else {
         return Err(Failure::new("a prediction is about two models").hint("name the input and what was made of it: --here IN OUT"));
@@ -134,7 +135,8 @@ fn known(input: &str, sizes: &[usize]) -> ShapeArg {
     ShapeArg { input: input.to_owned(), sizes: sizes.iter().map(|size| Size::Known(*size)).collect() }
 }
 
-/// The report that a prediction goes to by default: beside the result, where [`Report::of`] looks for it.
+/// The report that a prediction goes to by default: beside the result, where [`Report::of`] looks
+/// for it.
 pub fn beside(output: &Path) -> PathBuf {
     output.with_extension("report.json")
 }

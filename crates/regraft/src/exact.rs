@@ -49,8 +49,8 @@ pub fn noise(names: &[String], a: (&Graph, &[ValueId]), feeds: &Feeds) -> Result
     Ok(moved.map_or(CONFIRMED, |moved| CONFIRMED.max(NOISE * moved)))
 }
 
-/// The same where constants may have been rounded to single precision: [`CONFIRMED_ROUNDED`], or, if
-/// larger, the effect on graph `a` itself of constants whose last bit changes.
+/// The same where constants may have been rounded to single precision: [`CONFIRMED_ROUNDED`], or,
+/// if larger, the effect on graph `a` itself of constants whose last bit changes.
 pub fn noise_rounded(names: &[String], a: (&Graph, &[ValueId]), feeds: &Feeds) -> Result<f64, String> {
     let (grown, wanted) = grown(a);
     let Ok(b) = computed((&grown, &wanted), feeds, false) else { return Ok(CONFIRMED_ROUNDED) };
@@ -63,8 +63,8 @@ fn moved(names: &[String], a: &[HostTensor], b: &[HostTensor]) -> Option<f64> {
     (moved.broken.is_empty() && moved.lost.is_empty()).then_some(moved.relative)
 }
 
-/// The graph with every second element of its constants in single precision grown by its last bit, and
-/// the same values in it. Whole numbers stay, as they round to themselves.
+/// The graph with every second element of its constants in single precision grown by its last bit,
+/// and the same values in it. Whole numbers stay, as they round to themselves.
 fn grown((graph, wanted): (&Graph, &[ValueId])) -> (Graph, Vec<ValueId>) {
     let mut copy = Graph::new(graph.name.clone());
     let mut at: HashMap<NodeId, NodeId> = HashMap::new();

@@ -12,7 +12,8 @@ const SIGNALS: [usize; 6] = [256, 512, 1024, 4096, 16_000, 64_000];
 pub(crate) enum Guess {
     /// At their usual values; the number of the attempt.
     Usual(usize),
-    /// The same where lengths are those of signals; with a `state` of recurrent layers, not of many steps.
+    /// The same where lengths are those of signals; with a `state` of recurrent layers, not of many
+    /// steps.
     Signal { at: usize, state: bool },
     /// Above 1 and all different; those of images as usual unless `spatial`.
     Other { odd: bool, spatial: bool, signal: bool },

@@ -11,8 +11,8 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayoutMode {
-    /// Never: rewrites are searched with everything in the plain layout. Where the target chooses, it
-    /// does so in the result, and the search goes by the price list alone.
+    /// Never: rewrites are searched with everything in the plain layout. Where the target chooses,
+    /// it does so in the result, and the search goes by the price list alone.
     None,
     /// Layouts are chosen for the model as it is, and nothing is rewritten.
     Only,
@@ -58,8 +58,8 @@ pub struct Layouts {
     pub changes: usize,
     /// What these cost, ns; part of the cost.
     pub changes_cost: Ns,
-    /// No choice of layouts costs less, ns, rewrites aside; equal to the cost if this is shown of the
-    /// layouts.
+    /// No choice of layouts costs less, ns, rewrites aside; equal to the cost if this is shown of
+    /// the layouts.
     pub bound: Ns,
 }
 

@@ -22,7 +22,8 @@ pub struct Wanted<'w> {
     pub model: &'w Path,
     /// Measured prices; the analytic roofline without.
     pub prices: Option<&'w Path>,
-    /// Speeds for the roofline, if there are no measured prices; those of a common processor without.
+    /// Speeds for the roofline, if there are no measured prices; those of a common processor
+    /// without.
     pub machine: Option<Machine>,
     /// Sizes of inputs.
     pub shapes: &'w [ShapeArg],

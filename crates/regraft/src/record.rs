@@ -84,8 +84,8 @@ pub struct Recorded {
     pub warnings: Vec<String>,
 }
 
-/// Measures models, and their operators and those that one rule after the other would make of them, in a
-/// store of their own. `None` if it was interrupted: half a recording is none.
+/// Measures models, and their operators and those that one rule after the other would make of them,
+/// in a store of their own. `None` if it was interrupted: half a recording is none.
 ///
 /// # Errors
 ///

@@ -48,8 +48,8 @@ impl Recorded {
         place(&self.recording.device, &self.recording.target.runtime, self.recording.target.threads)
     }
 
-    /// Fails if it was recorded under another runtime than this one; with a warning if only the versions
-    /// differ.
+    /// Fails if it was recorded under another runtime than this one; with a warning if only the
+    /// versions differ.
     pub fn check_runtime(&self, (name, version): (&str, &str)) -> Result<Option<String>, Failure> {
         let (file, recorded) = (self.file.display(), &self.recording.target.runtime);
         if self.backend() != name {

@@ -9,7 +9,7 @@ use regraft_ir::Trust;
 use regraft_onnx::{FixedInput, FixedSizes};
 use regraft_runtime::Startup;
 
-use crate::optimize::{FLOOR_FACTOR, MARGIN};
+use crate::optimize::{FLOOR_FACTOR, MARGIN, SUBNORMAL_WEIGHTS};
 use crate::refused::Refused;
 use crate::report::{Fastest, Predicted, Replayed, Report, Speedup, Timing, Undecided};
 use crate::units::{show_bytes, show_ns};
@@ -162,8 +162,8 @@ fn startup(startup: &Startup) -> [String; 2] {
     [show_ns(startup.load_ns as f64), startup.peak_bytes.map_or_else(|| "-".into(), show_bytes)]
 }
 
-/// Input against output at every binding, with the threads of the run and at one thread. `times` are
-/// those over all bindings.
+/// Input against output at every binding, with the threads of the run and at one thread. `times`
+/// are those over all bindings.
 fn settings(report: &Report, times: Option<(f64, f64)>) -> String {
     let mut table = plain_table(&["at", "input", "output", "speed-up"], &[1, 2, 3]);
     let mut row = |at: String, median_ns: (f64, f64), speedup: &Speedup| {
@@ -315,15 +315,18 @@ fn outcome(report: &Report) -> String {
         return format!("{why}; the input was written unchanged");
     }
     if report.applied.is_empty() {
-        let removed: usize = report.cleaned.iter().map(|c| c.1).sum();
+        let (flushed, removed): (Vec<_>, Vec<_>) = report.cleaned.iter().partition(|(name, _)| name == SUBNORMAL_WEIGHTS);
+        let removed: usize = removed.iter().map(|(_, nodes)| nodes).sum();
         let gain = match report.undecided.as_slice() {
             _ if speedup.low > 1.0 + MARGIN => format!("{:.2}x faster {interval}", speedup.median),
             [first, ..] => undecided(first),
             [] => "no gain beyond noise".into(),
         };
-        let changes = (!report.frozen.is_empty()).then(|| "at fixed sizes".to_string());
-        let without = (removed > 0 || changes.is_none()).then(|| format!("without {}", count(removed, "superfluous node")));
-        let changes = changes.into_iter().chain(without).collect::<Vec<_>>().join(", ");
+        let frozen = (!report.frozen.is_empty()).then(|| "at fixed sizes".to_string());
+        let flushed = flushed.first().map(|(_, weights)| format!("without subnormal numbers in {}", count(*weights, "constant")));
+        let only = frozen.is_none() && flushed.is_none();
+        let without = (removed > 0 || only).then(|| format!("without {}", count(removed, "superfluous node")));
+        let changes = frozen.into_iter().chain(flushed).chain(without).collect::<Vec<_>>().join(", ");
         return format!("{gain}; the input was written {changes}");
     }
     if report.prediction.is_some() {

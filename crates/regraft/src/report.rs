@@ -54,9 +54,9 @@ pub struct Report {
     pub search: String,
     /// Cost model: `measured`, `roofline`, `operators` or `recorded`.
     pub cost: String,
-    /// What the decision rests on, if prices of another machine made it. Times and speed-ups are then
-    /// predicted ones of that machine, with the threads that it was recorded with, and have no pairs;
-    /// everything else is of this machine.
+    /// What the decision rests on, if prices of another machine made it. Times and speed-ups are
+    /// then predicted ones of that machine, with the threads that it was recorded with, and have no
+    /// pairs; everything else is of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<Predicted>,
     /// Times of the input and of the models tried end to end.
@@ -66,7 +66,8 @@ pub struct Report {
     pub undecided: Vec<Undecided>,
     /// The speed-up of what was written over the input.
     pub speedup: Speedup,
-    /// What was written at one thread, if `threads` is more; over all bindings, if there are several.
+    /// What was written at one thread, if `threads` is more; over all bindings, if there are
+    /// several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub single_thread: Option<SingleThread>,
     /// Gain that the price list predicted for what was written (ratio of totals), if something was
@@ -126,7 +127,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// The file of a report: the one named, or a subject that is no model, or the one beside a model.
+    /// The file of a report: the one named, or a subject that is no model, or the one beside a
+    /// model.
     ///
     /// # Errors
     ///
@@ -197,11 +199,11 @@ pub struct Predicted {
     pub spread_ns: f64,
     /// The predicted speed-up of what was written over the input, and its interval.
     pub speedup: Speedup,
-    /// Part of the predicted time of what was written that was not recorded, but carried over from this
-    /// machine; the largest over all bindings.
+    /// Part of the predicted time of what was written that was not recorded, but carried over from
+    /// this machine; the largest over all bindings.
     pub carried: f64,
-    /// Operators that both machines know in the same context: what they took on either says how the rest
-    /// is carried over.
+    /// Operators that both machines know in the same context: what they took on either says how the
+    /// rest is carried over.
     pub shared: usize,
     /// Whether the input was kept.
     pub is_kept: bool,
@@ -290,8 +292,8 @@ pub struct Slow {
     pub share: f64,
     /// Floating-point operations per second that it reaches.
     pub flops_per_second: f64,
-    /// Its roofline, ns: the time for its arithmetic at the peak, or for its operands and results at
-    /// the bandwidth of memory, whichever is longer.
+    /// Its roofline, ns: the time for its arithmetic at the peak, or for its operands and results
+    /// at the bandwidth of memory, whichever is longer.
     pub limit_ns: f64,
 }
 
@@ -300,8 +302,8 @@ pub struct Slow {
 pub struct Undecided {
     /// The candidate's number.
     pub model: String,
-    /// True if it is faster with the threads of the run, and what is open is whether it is slower at
-    /// one.
+    /// True if it is faster with the threads of the run, and what is open is whether it is slower
+    /// at one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_one_thread: bool,
     /// What is known of what is open.
@@ -325,7 +327,8 @@ pub struct Trial {
     pub predicted: f64,
     /// Share of the predicted time that rested on guesses.
     pub guessed: f64,
-    /// Its speed-up in the trial; `None` if it did not run. One sitting: less sure than a comparison.
+    /// Its speed-up in the trial; `None` if it did not run. One sitting: less sure than a
+    /// comparison.
     pub measured: Option<f64>,
     /// Seconds since the run began, and seconds that it took.
     pub begun: f64,

@@ -30,8 +30,8 @@ pub struct Sizes {
     pub ranges: BTreeMap<String, IntRange>,
 }
 
-/// Bytes of a model up to which it is opened and run in a process of its own first, which may die of it;
-/// larger ones take too much of the time of a run.
+/// Bytes of a model up to which it is opened and run in a process of its own first, which may die
+/// of it; larger ones take too much of the time of a run.
 pub(crate) const PROBED: u64 = 32 << 20;
 
 impl Sizes {
@@ -218,8 +218,8 @@ impl<'a> Trial<'a> {
         Ok(Trial { runtime, session, probed: probed.filter(|_| model.size() <= PROBED) })
     }
 
-    /// Runs it once, if it may crash the runtime in a process of its own before: here, that would end this
-    /// process.
+    /// Runs it once, if it may crash the runtime in a process of its own before: here, that would
+    /// end this process.
     fn run(&mut self, feeds: &Feeds) -> Result<(), RuntimeError> {
         if let Some(file) = self.probed
             && let Err(crash @ RuntimeError::Crashed { .. }) = self.runtime.start_up(file, feeds, &SessionOptions::default().unpacked())
@@ -255,8 +255,8 @@ pub fn declared(model: &Model) -> Vec<ValueInfo> {
     graph.input.iter().filter(given).map(value_info).collect()
 }
 
-/// What a runtime reports about the inputs of a file, with the sizes that `model` declares where the
-/// file leaves them open: the model may be fixed at some of the sizes that its file accepts.
+/// What a runtime reports about the inputs of a file, with the sizes that `model` declares where
+/// the file leaves them open: the model may be fixed at some of the sizes that its file accepts.
 pub(crate) fn as_declared(reported: &[ValueInfo], model: &Model) -> Vec<ValueInfo> {
     let declared = declared(model);
     let mut infos = reported.to_vec();

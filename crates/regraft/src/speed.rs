@@ -27,8 +27,8 @@ pub struct EngineSpeed {
     pub pairs: u64,
     /// The same per second.
     pub pairs_per_second: f64,
-    /// Moves applied and undone, finding the moves of the state in between (incremental matching), when
-    /// no surroundings like these have been seen: per second, each move once.
+    /// Moves applied and undone, finding the moves of the state in between (incremental matching),
+    /// when no surroundings like these have been seen: per second, each move once.
     pub first_expansions_per_second: f64,
     /// The same where they have been.
     pub expansions: u64,
@@ -76,8 +76,8 @@ pub fn measure(
         return Err(Failure::new("no rule applies to this model: there is nothing to apply and undo").hint("try another model"));
     }
 
-    // Prices are computed, and rules matched, once per kind of place; a search visits each of them many
-    // times.
+    // Prices are computed, and rules matched, once per kind of place; a search visits each of them
+    // many times.
     let first = Instant::now();
     for step in &each {
         engine.apply(step);

@@ -13,9 +13,9 @@ use regraft_runtime::{
 use crate::error::Failure;
 use crate::runtime::RuntimeChoice;
 
-/// Writes graphs as models, and times them on a runtime: for searches that ask what a state takes in
-/// earnest. Each is timed by itself, so that drift of the machine is not taken out: what is decided is
-/// decided by [`crate::bench`].
+/// Writes graphs as models, and times them on a runtime: for searches that ask what a state takes
+/// in earnest. Each is timed by itself, so that drift of the machine is not taken out: what is
+/// decided is decided by [`crate::bench`].
 pub struct Stopwatch<'m> {
     model: &'m Model,
     symbols: Bindings,
@@ -26,8 +26,8 @@ pub struct Stopwatch<'m> {
 const TIME: Duration = Duration::from_millis(200);
 
 impl<'m> Stopwatch<'m> {
-    /// Of rewritten forms of a model at these sizes, on ONNX Runtime: in this library, or where it is
-    /// found.
+    /// Of rewritten forms of a model at these sizes, on ONNX Runtime: in this library, or where it
+    /// is found.
     ///
     /// # Errors
     ///

@@ -75,7 +75,8 @@ impl Region {
         (!region.nodes.is_empty()).then_some(region)
     }
 
-    /// Adds what computes `value`, at most `left` operators; `operand` is the one value that may stay.
+    /// Adds what computes `value`, at most `left` operators; `operand` is the one value that may
+    /// stay.
     fn collect(&mut self, graph: &dyn View, value: ValueId, operand: &mut Option<ValueId>, left: &mut usize) -> Option<()> {
         if *operand == Some(value) || self.nodes.contains(&value.node) {
             return Some(());

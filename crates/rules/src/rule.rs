@@ -63,8 +63,8 @@ pub enum Pattern {
     Rest(Var),
     /// `(each P)`: all remaining operands, each matching `P`; the variables of `P` become lists.
     Each(Box<Pattern>, Vec<Var>),
-    /// `(elementwise ?f :axis E P)`: operators that act on each element of a value that matches `P`,
-    /// with constants that vary along one axis alone.
+    /// `(elementwise ?f :axis E P)`: operators that act on each element of a value that matches
+    /// `P`, with constants that vary along one axis alone.
     Elementwise(Var, Expr, Box<Pattern>),
     /// A number: a constant whose elements all have this value, to float precision.
     Number(f64),
@@ -130,8 +130,8 @@ pub enum Target {
     },
     /// `(apply ?f T FROM TO)`: the operators of an `elementwise`, on a part of what they acted on.
     Apply(Var, Box<Target>, Box<[Expr; 2]>),
-    /// `(shift ?f FROM TO)`: a part of the constant that an `elementwise` adds to its operand before
-    /// anything else; only where `(shifts ?f)`.
+    /// `(shift ?f FROM TO)`: a part of the constant that an `elementwise` adds to its operand
+    /// before anything else; only where `(shifts ?f)`.
     Shift(Var, Box<[Expr; 2]>),
     /// `(unshifted ?f T FROM TO)`: the same as `apply`, without that addition if there is one.
     Unshifted(Var, Box<Target>, Box<[Expr; 2]>),

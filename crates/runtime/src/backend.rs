@@ -28,15 +28,15 @@ impl Backend {
         Backend::OpenVino,
     ];
 
-    /// Those that this machine may have: each library, and of the execution providers of ONNX Runtime
-    /// those that its library was built with.
+    /// Those that this machine may have: each library, and of the execution providers of ONNX
+    /// Runtime those that its library was built with.
     pub fn candidates() -> Vec<Backend> {
         let providers = OnnxRuntime::load(None).map_or_else(|_| vec![Provider::default()], |runtime| runtime.providers());
         Backend::ALL.into_iter().filter(|backend| !matches!(backend, Backend::OnnxRuntime(p) if !providers.contains(p))).collect()
     }
 
-    /// Its name, as reports and the command line call it: that of the library, which rules go by, and
-    /// after a colon that of another execution provider than the library's own.
+    /// Its name, as reports and the command line call it: that of the library, which rules go by,
+    /// and after a colon that of another execution provider than the library's own.
     pub fn name(self) -> &'static str {
         match self {
             Backend::OnnxRuntime(Provider::Cpu) => "onnxruntime",

@@ -38,9 +38,9 @@ impl Fallback {
         Self { runtime, files, refusals, probes: false, probed: Mutex::default() }
     }
 
-    /// The same, but each of these files is first opened in a process of its own, where the runtime has
-    /// one: if that dies, the runtime refuses the file at this level. Once one did, so does every other
-    /// model that is opened.
+    /// The same, but each of these files is first opened in a process of its own, where the runtime
+    /// has one: if that dies, the runtime refuses the file at this level. Once one did, so does
+    /// every other model that is opened.
     pub fn probing(self) -> Self {
         Self { probes: true, ..self }
     }

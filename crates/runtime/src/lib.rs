@@ -79,7 +79,7 @@ pub use profile::{NodeProfile, Profile, ProfileOptions, ProfileSubject, Profilin
 pub use provider::Provider;
 pub use raw_profile::{NodeEvent, ProfiledRun, RawProfile};
 pub use runtime::{OptLevel, Runtime, Session, SessionOptions, ValueInfo};
-pub use sittings::{Confidence, Sittings};
+pub use sittings::{Confidence, Sittings, Spread};
 pub use source::ModelSource;
 pub use startup::{Starter, Startup, answer, peak_bytes};
 pub use stats::{Ratio, binned_quantile, median, paired_ratio, quantile};

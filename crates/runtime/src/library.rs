@@ -184,8 +184,8 @@ fn library_at(product: &'static Product, path: &Path) -> Result<PathBuf, String>
     if absolute.is_file() { Ok(absolute) } else { Err("no such file".to_owned()) }
 }
 
-/// Fails if a path names another library than the one that is loaded: the library itself, or a folder
-/// that contains it.
+/// Fails if a path names another library than the one that is loaded: the library itself, or a
+/// folder that contains it.
 pub(crate) fn same(product: &'static Product, loaded: &Path, asked: Option<&Path>) -> Result<(), LibraryError> {
     let Some(asked) = asked else { return Ok(()) };
     let library = loaded.canonicalize().ok();

@@ -8,7 +8,8 @@
 pub fn keep_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        // SAFETY: `mallopt` only changes settings of the allocator; a value that it refuses changes nothing.
+        // SAFETY: `mallopt` only changes settings of the allocator; a value that it refuses changes
+        // nothing.
         unsafe {
             libc::mallopt(libc::M_MMAP_MAX, 0);
             // The end of the heap is never cut off.

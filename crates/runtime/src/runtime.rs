@@ -149,8 +149,8 @@ pub trait Session: Send {
     /// earlier ones.
     fn bind(&mut self, feeds: &Feeds) -> Result<(), RuntimeError>;
 
-    /// Runs once on the bound values and drops the outputs without copying them: the call to time. A
-    /// device has done all of it when this returns.
+    /// Runs once on the bound values and drops the outputs without copying them: the call to time.
+    /// A device has done all of it when this returns.
     fn run_bound(&mut self) -> Result<(), RuntimeError>;
 
     /// Runs once on the bound values; returns the time by the clock, ns.

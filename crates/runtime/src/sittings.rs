@@ -5,7 +5,8 @@
 //! to lie. So a sitting is one observation, however many pairs it has, and an interval rests on the
 //! spread between sittings. While there are few of them, that spread is hardly known: it is then
 //! taken together with a presumed one, and the interval is that of Student's distribution with the
-//! degrees of freedom of both (a moderated t-statistic; Smyth 2004).
+//! degrees of freedom of both (a moderated t-statistic; Smyth 2004). What is presumed grows with what
+//! other models show that were timed on the same machine: a busy one makes sittings differ more.
 
 use regraft_ir::SplitMix64;
 
@@ -36,6 +37,37 @@ impl Confidence {
             Confidence::Usual => 1.959_964,
             Confidence::Repeated => 2.575_829,
         }
+    }
+}
+
+/// How much sittings differ beyond what differs within them: what is presumed, and what sittings of
+/// any models have shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spread {
+    /// Sum of squares of the differences from the means.
+    squares: f64,
+    /// Its degrees of freedom.
+    freedom: f64,
+}
+
+impl Spread {
+    /// This, and what the sittings of one more model show.
+    pub fn with(self, sittings: &Sittings) -> Spread {
+        let more = (sittings.len() as f64 - 1.0).max(0.0);
+        let beyond = (variance(&sittings.logs()) - sittings.within()).max(0.0);
+        Spread { squares: self.squares + more * beyond, freedom: self.freedom + more }
+    }
+
+    /// This, and one more squared difference.
+    pub fn and(self, square: f64) -> Spread {
+        Spread { squares: self.squares + square, freedom: self.freedom + 1.0 }
+    }
+
+    /// Variance between sittings, of the logarithm of a ratio. Where it seems to be less than usual,
+    /// that may be luck.
+    fn variance(self) -> f64 {
+        let usual = PRESUMED.powi(2);
+        ((WEIGHT * usual + self.squares) / (WEIGHT + self.freedom)).max(usual)
     }
 }
 
@@ -89,16 +121,29 @@ impl Sittings {
     /// The geometric mean of the sittings' median ratios, with its interval; `None` without a
     /// sitting.
     pub fn ratio(&self, confidence: Confidence) -> Option<Ratio> {
+        self.ratio_given(Spread::default(), confidence)
+    }
+
+    /// The same where other models have shown how much sittings differ.
+    pub fn ratio_given(&self, spread: Spread, confidence: Confidence) -> Option<Ratio> {
         let n = self.len() as f64;
-        let logs: Vec<f64> = self.sittings.iter().map(|s| s.log).collect();
+        let logs = self.logs();
         let center = mean(&logs)?;
-        let within = self.sittings.iter().map(|s| s.variance).sum::<f64>() / n;
-        let presumed = PRESUMED.powi(2) + within;
+        let presumed = spread.variance() + self.within();
         let freedom = WEIGHT + n - 1.0;
         let spread = (WEIGHT * presumed + (n - 1.0) * variance(&logs)) / freedom;
         let half = student(confidence.normal(), freedom) * (spread / n).sqrt();
         let pairs = self.sittings.iter().map(|s| s.pairs).sum();
         Some(Ratio { median: center.exp(), low: (center - half).exp(), high: (center + half).exp(), n: pairs })
+    }
+
+    fn logs(&self) -> Vec<f64> {
+        self.sittings.iter().map(|sitting| sitting.log).collect()
+    }
+
+    /// Mean variance of a sitting's median, as far as it comes from the pairs of the sitting.
+    fn within(&self) -> f64 {
+        mean(&self.sittings.iter().map(|sitting| sitting.variance).collect::<Vec<_>>()).unwrap_or(0.0)
     }
 }
 
@@ -161,6 +206,22 @@ mod tests {
         }
         let [agreeing, torn] = [agreeing, torn].map(|sittings| sittings.ratio(Confidence::Usual).unwrap());
         assert!(agreeing.is_faster() && !torn.is_beyond_noise(), "{agreeing:?} {torn:?}");
+    }
+
+    #[test]
+    fn what_other_models_show_widens_the_interval_of_a_single_sitting() {
+        let (mut torn, mut calm, mut one) = (Sittings::default(), Sittings::default(), Sittings::default());
+        for at in 0..6 {
+            steady(&mut torn, if at % 2 == 0 { 880 } else { 1040 });
+            steady(&mut calm, 950);
+        }
+        steady(&mut one, 930);
+        let given = |spread| one.ratio_given(spread, Confidence::Usual).unwrap();
+        let (usual, busy) = (given(Spread::default()), given(Spread::default().with(&calm).with(&torn)));
+        assert!(usual.is_faster() && !busy.is_faster(), "{usual:?} {busy:?}");
+        // A quiet machine makes nobody surer than usual, and one sitting shows nothing.
+        let quiet = given(Spread::default().with(&calm).with(&one));
+        assert_eq!((quiet.low, quiet.high), (usual.low, usual.high));
     }
 
     #[test]

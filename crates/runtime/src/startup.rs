@@ -1,7 +1,7 @@
 //! What it takes to start a process with a model: the time to load it, and memory.
 //!
-//! Both are measured in a process of its own. Where other models were loaded before, freed memory is
-//! reused, which makes loading faster than it is for a user, and the peak is that of them all.
+//! Both are measured in a process of its own. Where other models were loaded before, freed memory
+//! is reused, which makes loading faster than it is for a user, and the peak is that of them all.
 //!
 //! [`Starter`] starts a program that calls [`answer`], and gives it one errand: a line of JSON,
 //! followed by the bytes of the inputs.
@@ -69,7 +69,8 @@ impl Starter {
     ///
     /// # Errors
     ///
-    /// The program cannot be started, or the model cannot be loaded or run, or the process dies of it.
+    /// The program cannot be started, or the model cannot be loaded or run, or the process dies of
+    /// it.
     pub fn start(
         &self,
         (backend, library): (Backend, &Path),
@@ -151,8 +152,8 @@ fn start(errand: &Errand, feeds: &Feeds) -> Result<Startup, RuntimeError> {
 
 /// Peak of this process's resident memory, bytes; `None` where it is not known.
 ///
-/// Linux's `ru_maxrss` is no such thing: it survives `exec`, so that it is at least what the process
-/// that started this one had.
+/// Linux's `ru_maxrss` is no such thing: it survives `exec`, so that it is at least what the
+/// process that started this one had.
 #[cfg(target_os = "linux")]
 pub fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

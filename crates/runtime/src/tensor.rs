@@ -84,7 +84,8 @@ impl HostTensor {
 
     /// A tensor with a copy of `values`.
     pub fn from_values<T: Element>(shape: Vec<usize>, values: &[T]) -> Result<Self, TensorError> {
-        // SAFETY: `Element` is only implemented for plain numbers without padding; any of their bytes may be read.
+        // SAFETY: `Element` is only implemented for plain numbers without padding; any of their
+        // bytes may be read.
         let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) };
         Self::from_bytes(T::DTYPE, shape, bytes)
     }
@@ -132,8 +133,8 @@ impl HostTensor {
         if T::DTYPE != self.dtype {
             return None;
         }
-        // SAFETY: the buffer is aligned to 8 bytes, which no `Element` exceeds, holds `len()` elements, and every bit pattern
-        // is a valid element.
+        // SAFETY: the buffer is aligned to 8 bytes, which no `Element` exceeds, holds `len()`
+        // elements, and every bit pattern is a valid element.
         Some(unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<T>(), self.len / size_of::<T>()) })
     }
 

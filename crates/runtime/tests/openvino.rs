@@ -1,5 +1,5 @@
-//! OpenVINO in this process. Every test is skipped, with a message, if the library is not installed;
-//! with `REGRAFT_REQUIRE_OPENVINO` in the environment it fails instead.
+//! OpenVINO in this process. Every test is skipped, with a message, if the library is not
+//! installed; with `REGRAFT_REQUIRE_OPENVINO` in the environment it fails instead.
 
 #[allow(dead_code)]
 mod models;

@@ -85,8 +85,8 @@ impl<'s> Frozen<'s> {
     }
 
     /// Hands out views of the e-graph such that every match at an e-node is found in one of them:
-    /// whatever a view is asked about is chosen in all ways, one after the other. False if there are
-    /// more than `limit`. Operators that are of none of these `kinds`, if given, are all alike.
+    /// whatever a view is asked about is chosen in all ways, one after the other. False if there
+    /// are more than `limit`. Operators that are of none of these `kinds`, if given, are all alike.
     pub(crate) fn all(&self, anchor: NodeId, limit: usize, kinds: Option<&[OpKind]>, mut visit: impl FnMut(&Choice<'_>)) -> bool {
         let mut chosen = Chosen::new();
         for value in (0..self.space.graph().node(anchor).types.len() as u32).map(|port| anchor.port(port)) {
@@ -217,7 +217,8 @@ impl View for Choice<'_> {
         self.frozen.space.graph().node(id).constant
     }
 
-    /// Readers of all values that equal its results: more than any graph has in which it is computed.
+    /// Readers of all values that equal its results: more than any graph has in which it is
+    /// computed.
     fn readers(&self, id: NodeId) -> &[(NodeId, u32)] {
         match self.frozen.readers_of_all.get(&id) {
             Some(readers) => readers,

@@ -5,8 +5,8 @@ use rustc_hash::FxHashSet;
 
 use crate::space::{Class, Space};
 
-/// What becomes of rewrites that make an e-graph cyclic. Extraction has no cycle in any case; what is
-/// filtered is what it can choose from.
+/// What becomes of rewrites that make an e-graph cyclic. Extraction has no cycle in any case; what
+/// is filtered is what it can choose from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cycles {
     /// They are applied like any other.
@@ -104,8 +104,8 @@ pub(crate) fn cut(space: &Space, blocked: &FxHashSet<NodeId>) -> FxHashSet<NodeI
     cut
 }
 
-/// A class on a path from an output, the e-node that leads there, and the e-nodes and operands of it that
-/// were not looked at yet.
+/// A class on a path from an output, the e-node that leads there, and the e-nodes and operands of
+/// it that were not looked at yet.
 type Visited = (Class, NodeId, Vec<(NodeId, Class)>);
 
 /// The youngest e-node of a cycle below the outputs, if there is one.

@@ -13,14 +13,15 @@ use crate::grow::Growth;
 use crate::matches::Application;
 use crate::space::{Class, Space};
 
-/// What e-nodes cost by themselves: with operands that nobody computes, and results that nobody reads.
+/// What e-nodes cost by themselves: with operands that nobody computes, and results that nobody
+/// reads.
 pub struct Alone<'m> {
     model: &'m dyn CostModel,
     known: FxHashMap<u64, Ns>,
 }
 
-/// An operand as a price sees it: its type, whether it is constant, and the first operand that is the
-/// same value.
+/// An operand as a price sees it: its type, whether it is constant, and the first operand that is
+/// the same value.
 type Operand<'t> = (&'t TensorType, bool, usize);
 
 impl<'m> Alone<'m> {
@@ -126,8 +127,8 @@ impl Method {
 /// An e-graph as extraction sees it, and which of its nodes is which e-node.
 pub struct Priced {
     egraph: EGraph,
-    /// For each node, the value that it stands for; `None` for a node with several results, which are
-    /// nodes of their own.
+    /// For each node, the value that it stands for; `None` for a node with several results, which
+    /// are nodes of their own.
     of: Vec<Option<ValueId>>,
 }
 
@@ -258,8 +259,8 @@ impl Priced {
     ///
     /// A defect of the method.
     pub fn cheapest(&self, method: Method, budget: &mut dyn Budget) -> Result<(Vec<ValueId>, Extraction), ExtractError> {
-        // The effort is limited by counting, so that results repeat; the budget is asked less often.
-        // What was exhausted once stays so.
+        // The effort is limited by counting, so that results repeat; the budget is asked less
+        // often. What was exhausted once stays so.
         let (mut effort, mut is_over) = (Steps(EFFORT), false);
         let mut limited = || {
             is_over = is_over || effort.exhausted() || effort.0.is_multiple_of(64) && budget.exhausted();

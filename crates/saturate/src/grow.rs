@@ -12,23 +12,23 @@ use crate::matches::{Application, Search, kinds};
 use crate::schedule::{Schedule, Turns};
 use crate::space::{Class, Made, Space, TypeClash};
 
-/// Matches are kept that make so many times the e-nodes that there is room for, and so many more: some
-/// of what they make, others make too.
+/// Matches are kept that make so many times the e-nodes that there is room for, and so many more:
+/// some of what they make, others make too.
 const ROOMS: usize = 2;
 const SPARE: usize = 4096;
 
 /// When an e-graph is large enough.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// E-nodes, weights and inputs included. Checked before each application: it is exceeded by 5 % at
-    /// most, unless the input is larger.
+    /// E-nodes, weights and inputs included. Checked before each application: it is exceeded by 5 %
+    /// at most, unless the input is larger.
     pub nodes: usize,
     /// Iterations: in each, all rules are matched, and then applied.
     pub iterations: usize,
     /// Iterations in which rules with several roots are applied (`k_multi` of TENSAT).
     pub multi: usize,
-    /// A match that makes so many nodes, such as a fast convolution, waits until no other makes anything
-    /// new.
+    /// A match that makes so many nodes, such as a fast convolution, waits until no other makes
+    /// anything new.
     pub piece: usize,
     /// Most choices of e-nodes that are looked at for one rule at one e-node.
     pub choices: usize,
@@ -76,8 +76,8 @@ impl Rules {
         Ok(Rules { library: Library::new(library.rules().iter().map(shared).collect())?, kinds, shared: is_shared })
     }
 
-    /// Whether a rule of the library that they came from matches where others read values within its
-    /// source.
+    /// Whether a rule of the library that they came from matches where others read values within
+    /// its source.
     pub(crate) fn is_shared(&self, rule: usize) -> bool {
         self.shared[rule]
     }
@@ -209,8 +209,8 @@ impl<'r> Growth<'r> {
         }
     }
 
-    /// Matches the rules where something has changed, and applies what they offer. Tells why nothing
-    /// more is to be done, if so.
+    /// Matches the rules where something has changed, and applies what they offer. Tells why
+    /// nothing more is to be done, if so.
     ///
     /// # Errors
     ///
@@ -234,8 +234,8 @@ impl<'r> Growth<'r> {
         })
     }
 
-    /// What the rules offer where something has changed, each match once, and whether the budget ended
-    /// the search for it.
+    /// What the rules offer where something has changed, each match once, and whether the budget
+    /// ended the search for it.
     fn matches(&mut self, budget: &mut dyn Budget) -> (Vec<Application>, bool) {
         let distances = self.distances();
         let (mut found, mut is_cut) = (Vec::new(), false);
@@ -299,7 +299,8 @@ impl<'r> Growth<'r> {
 
     /// Applies matches; whether anything is new, or why not all could be applied.
     pub(crate) fn apply(&mut self, mut found: Vec<Arc<Application>>, budget: &mut dyn Budget) -> Result<Result<bool, Stop>, TypeClash> {
-        // What adds little comes first: with a limit of nodes, it is what the others are measured by.
+        // What adds little comes first: with a limit of nodes, it is what the others are measured
+        // by.
         found.sort_by_key(|one| one.patch.create.len());
         let mut reach = Reach::new(self.cycles, &self.space);
         let (mut is_new, mut stop) = (false, None);
@@ -337,7 +338,8 @@ impl<'r> Growth<'r> {
         })
     }
 
-    /// For each e-node, how far downstream of a change it is: 0 if its own class has changed, by node.
+    /// For each e-node, how far downstream of a change it is: 0 if its own class has changed, by
+    /// node.
     fn distances(&mut self) -> Vec<u32> {
         let space = &mut self.space;
         let changed: Vec<Class> = space.take_changed();
@@ -374,8 +376,8 @@ impl<'r> Growth<'r> {
     }
 }
 
-/// Keeps the matches that make the fewest e-nodes, up to so much together, in their order, and notes
-/// what is left out; what those that are kept weigh.
+/// Keeps the matches that make the fewest e-nodes, up to so much together, in their order, and
+/// notes what is left out; what those that are kept weigh.
 fn keep_small(found: &mut Vec<Application>, most: usize, left_out: &mut Vec<(usize, u64)>) -> usize {
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|at| found[*at].weight());

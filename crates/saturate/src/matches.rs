@@ -60,8 +60,8 @@ pub(crate) struct Search<'f> {
 }
 
 impl Search<'_> {
-    /// Adds all matches of a rule whose root number `root` is `anchor`, but those `seen`, and those that
-    /// do nothing new: `done` is what the others do.
+    /// Adds all matches of a rule whose root number `root` is `anchor`, but those `seen`, and those
+    /// that do nothing new: `done` is what the others do.
     pub(crate) fn at(
         &self,
         (at, rule, root): (usize, &Rule, usize),

@@ -25,10 +25,10 @@ const WIDE: usize = 400;
 
 /// Steps from the graph that an e-graph began with to one of its extractions.
 ///
-/// Classes are taken care of one after the other, operands first. Where the graph computes a value of
-/// a class by another node than the chosen one, a step puts what was chosen in its place: it reads
-/// only what was chosen before, so no step closes a cycle. Each step is true by itself; the rewrites
-/// that made the two equal are what it is called after.
+/// Classes are taken care of one after the other, operands first. Where the graph computes a value
+/// of a class by another node than the chosen one, a step puts what was chosen in its place: it
+/// reads only what was chosen before, so no step closes a cycle. Each step is true by itself; the
+/// rewrites that made the two equal are what it is called after.
 pub struct Plan {
     /// The steps.
     pub moves: Vec<Arc<Move>>,
@@ -37,8 +37,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The steps to these values, one for each class that the outputs need, operands first. They are
-    /// applied to the engine, whose graph is the one that the e-graph began with.
+    /// The steps to these values, one for each class that the outputs need, operands first. They
+    /// are applied to the engine, whose graph is the one that the e-graph began with.
     pub fn follow(growth: &Growth<'_>, chosen: &[ValueId], engine: &mut Engine<'_>) -> Plan {
         let space = growth.space();
         let by: FxHashMap<Class, ValueId> = chosen.iter().map(|value| (space.class(*value), *value)).collect();
@@ -139,8 +139,8 @@ impl Planner<'_, '_> {
         PatchValue::New { index: draft.of.len() as u32 - 1, port: 0 }
     }
 
-    /// The rewrites that made a chosen value, with the e-nodes that are `made` for it, equal to those
-    /// that it replaces, in order.
+    /// The rewrites that made a chosen value, with the e-nodes that are `made` for it, equal to
+    /// those that it replaces, in order.
     fn rewrites(&self, value: ValueId, made: &[NodeId], replace: &[(ValueId, PatchValue)]) -> Vec<u32> {
         let space = self.growth.space();
         let number = |value: &ValueId| space.number(*value);
@@ -175,8 +175,8 @@ impl Planner<'_, '_> {
         found
     }
 
-    /// Whether two equal values are the same by now: both are in the engine's graph, or chosen, and a
-    /// step before this one has put what was chosen in the place of the other.
+    /// Whether two equal values are the same by now: both are in the engine's graph, or chosen, and
+    /// a step before this one has put what was chosen in the place of the other.
     fn is_done(&self, a: u32, b: u32) -> bool {
         let space = self.growth.space();
         let chosen = self.by.get(&space.class(space.numbered(a)));
@@ -187,8 +187,8 @@ impl Planner<'_, '_> {
         chosen.is_some() && is_there(a) && is_there(b)
     }
 
-    /// The move of a rule that does what a step of one rewrite does, if its match is there. It may do
-    /// more: a merge replaces several values.
+    /// The move of a rule that does what a step of one rewrite does, if its match is there. It may
+    /// do more: a merge replaces several values.
     fn ordinary(&self, engine: &Engine<'_>, patch: &Patch, rewrites: &[u32]) -> Option<Move> {
         let [number] = *rewrites else { return None };
         let wanted = meaning(patch);
@@ -230,8 +230,8 @@ impl Planner<'_, '_> {
         here.filter(|here| engine.graph().get(*here).is_some())
     }
 
-    /// Applies several rewrites as moves of their rules, one after the other, if all their matches are
-    /// there, and if they lead from `olds` to `value`. Otherwise nothing happens.
+    /// Applies several rewrites as moves of their rules, one after the other, if all their matches
+    /// are there, and if they lead from `olds` to `value`. Otherwise nothing happens.
     fn replayed(&mut self, value: ValueId, olds: &[ValueId], rewrites: &[u32], engine: &mut Engine<'_>) -> bool {
         let depth = engine.depth();
         let (mut moves, mut passing) = (Vec::new(), FxHashMap::default());
@@ -262,15 +262,16 @@ impl Planner<'_, '_> {
         is_there
     }
 
-    /// What a step replaces: the source of its rewrite; if there are several, or it is not there, the
-    /// nodes between the values that it reads and those in whose place it puts others as well.
+    /// What a step replaces: the source of its rewrite; if there are several, or it is not there,
+    /// the nodes between the values that it reads and those in whose place it puts others as well.
     fn matched(&self, engine: &Engine<'_>, patch: &Patch, rewrites: &[u32]) -> Vec<NodeId> {
         let sources = rewrites.iter().flat_map(|number| &self.growth.applied()[*number as usize].source);
         let sources: Vec<Option<NodeId>> = sources.map(|(id, _)| self.here(engine, *id, &FxHashMap::default())).collect();
         let is_plain = rewrites.len() == 1 && sources.iter().all(Option::is_some);
         let mut matched = if is_plain { Vec::new() } else { between(engine, patch) };
         let olds = patch.replace.iter().map(|(old, _)| old.node);
-        // What a value is by a sum or a product may be what the step is about; a convolution is not.
+        // What a value is by a sum or a product may be what the step is about; a convolution is
+        // not.
         let is_light = |id: &NodeId| {
             let node = engine.graph().node(*id);
             !is_plain && !node.constant && (node.op.kind().elementwise() || node.op.kind().moves_elements())

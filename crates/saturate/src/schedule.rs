@@ -91,7 +91,8 @@ impl Turns {
         self.rules.iter().any(|turn| turn.has_missed)
     }
 
-    /// Ends the pause of those whose turn is next, if any rule has missed something; whether one has.
+    /// Ends the pause of those whose turn is next, if any rule has missed something; whether one
+    /// has.
     pub(crate) fn skip(&mut self, iteration: usize) -> bool {
         let waiting = self.rules.iter().filter(|turn| turn.is_behind && turn.until > 0);
         let Some(next) = waiting.map(|turn| turn.until).min() else { return false };

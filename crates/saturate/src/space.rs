@@ -179,8 +179,8 @@ impl Space {
         self.values[number as usize]
     }
 
-    /// Whether a graph that was made from the one that it began with is one of those that the e-graph
-    /// stands for: its outputs are computed by e-nodes of the classes of the outputs.
+    /// Whether a graph that was made from the one that it began with is one of those that the
+    /// e-graph stands for: its outputs are computed by e-nodes of the classes of the outputs.
     pub fn contains(&self, graph: &Graph) -> bool {
         let mut known: FxHashMap<NodeId, NodeId> = graph.inputs().iter().copied().zip(self.graph.inputs().iter().copied()).collect();
         for id in graph.topological() {
@@ -219,8 +219,8 @@ impl Space {
         changed
     }
 
-    /// What a rewrite would add or set equal, as a number that two rewrites have in common if they would
-    /// do the same; `None` if all of it is there already.
+    /// What a rewrite would add or set equal, as a number that two rewrites have in common if they
+    /// would do the same; `None` if all of it is there already.
     pub(crate) fn meaning(&self, patch: &Patch) -> Option<u64> {
         let (mut hashes, mut known): (SmallVec<[u64; 8]>, SmallVec<[Option<NodeId>; 8]>) = Default::default();
         for new in &patch.create {
@@ -258,8 +258,8 @@ impl Space {
         }
     }
 
-    /// Adds what a rewrite makes, and sets equal what it replaces. `reason` says why. The e-nodes that
-    /// its new nodes are, if anything was added or set equal that was not so before.
+    /// Adds what a rewrite makes, and sets equal what it replaces. `reason` says why. The e-nodes
+    /// that its new nodes are, if anything was added or set equal that was not so before.
     ///
     /// # Errors
     ///

@@ -9,7 +9,8 @@ use crate::grow::{Growth, Limits, Rules};
 use crate::refine::{Refined, refine};
 use crate::schedule::Schedule;
 
-/// Applies all rules at once, to an e-graph that forgets nothing, and extracts what is cheapest in it.
+/// Applies all rules at once, to an e-graph that forgets nothing, and extracts what is cheapest in
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub struct Saturate {
     /// How far e-graphs grow.
@@ -22,8 +23,8 @@ pub struct Saturate {
     pub cycles: Cycles,
     /// How to extract.
     pub method: Method,
-    /// Whether a descent improves what was extracted, and the e-graph of the result is searched again,
-    /// as long as that saves.
+    /// Whether a descent improves what was extracted, and the e-graph of the result is searched
+    /// again, as long as that saves.
     pub polish: bool,
 }
 
@@ -41,8 +42,8 @@ impl Default for Saturate {
 }
 
 impl Saturate {
-    /// A search of small e-graphs, as one of several: of what large ones find on the networks of the
-    /// zoo, it finds nearly all in a tenth of the time.
+    /// A search of small e-graphs, as one of several: of what large ones find on the networks of
+    /// the zoo, it finds nearly all in a tenth of the time.
     pub fn small() -> Saturate {
         Saturate { room: ROOM, ..Saturate::default() }
     }
@@ -126,7 +127,8 @@ pub(crate) fn extracted(
 type Once<'o, 'e, 'm> = dyn FnMut((&Rules, &mut Alone<'e>), &mut Engine<'e>, &mut Matcher<'m>, &mut dyn Budget) -> Found + 'o;
 
 /// Searches once; or, if polished, in turns with a descent as long as both together save something,
-/// from the input or from where a descent alone leads, or what is known, whichever is cheaper by then.
+/// from the input or from where a descent alone leads, or what is known, whichever is cheaper by
+/// then.
 pub(crate) fn repeated<'e, 'm>(
     (polish, known): (bool, Option<&Outcome>),
     engine: &mut Engine<'e>,

@@ -233,7 +233,8 @@ fn tree_search_is_true_repeats_and_goes_where_one_step_at_a_time_leads() {
         let (found, cost, steps) = searched(&graph, &library, &mcts);
         assert!(close(&outputs(&graph), &outputs(&found)), "seed {seed}: {}", text::print(&graph));
         assert!(steps.iter().all(|(trust, _)| *trust == Trust::Proved), "seed {seed}: {steps:?}");
-        // Whatever the number of threads, and whatever the seeds of hash maps, of which each has its own.
+        // Whatever the number of threads, and whatever the seeds of hash maps, of which each has
+        // its own.
         for threads in [1, 3] {
             let (again, same, _) = searched(&graph, &library, &Mcts { threads, ..mcts });
             assert_eq!((canonical_key(&found), cost), (canonical_key(&again), same), "seed {seed}, {threads} threads");

@@ -36,9 +36,9 @@ impl Strategy for Abridged<'_> {
 
 /// At most `most` of the moves of a sequence from the engine's current state.
 ///
-/// A move comes with those that it builds on. What saves most per move is taken, again and again, in
-/// the state that those before have led to. A descent with a limited number of steps spends them on
-/// what saves at once, and has none left for what takes a few and saves more.
+/// A move comes with those that it builds on. What saves most per move is taken, again and again,
+/// in the state that those before have led to. A descent with a limited number of steps spends them
+/// on what saves at once, and has none left for what takes a few and saves more.
 fn abridge((engine, matcher): (&mut Engine<'_>, &mut Matcher<'_>), budget: &mut dyn Budget, moves: &[Arc<Move>], most: usize) -> Script {
     let start = engine.depth();
     let recorded = Recorded::all(engine, moves);
@@ -86,8 +86,8 @@ struct Part {
 }
 
 impl Part {
-    /// This and more of the sequence, applied in its order; `None`, and the engine as it was, if one of
-    /// them is not found.
+    /// This and more of the sequence, applied in its order; `None`, and the engine as it was, if
+    /// one of them is not found.
     fn with(&self, (engine, matcher): (&mut Engine<'_>, &mut Matcher<'_>), recorded: &[Recorded], more: &[usize]) -> Option<Part> {
         let (start, mut part, mut names) = (engine.depth(), self.clone(), Names::default());
         for (at, one) in recorded.iter().enumerate().take_while(|(at, _)| more.last().is_some_and(|last| at <= last)) {

@@ -14,10 +14,11 @@ use crate::region_search::{RegionSearch, address};
 const PATIENCE: usize = 6;
 /// Follow-ups tried after each step of a sequence that must pay as a whole.
 const WIDTH: usize = 64;
-/// Along the way, a sequence may raise the cost by at most this fraction of what the first state costs.
+/// Along the way, a sequence may raise the cost by at most this fraction of what the first state
+/// costs.
 const SLACK: f64 = 0.3;
-/// Places at which sequences are tried that begin with moves of one kind: around them, things may be
-/// different.
+/// Places at which sequences are tried that begin with moves of one kind: around them, things may
+/// be different.
 const PLACES: usize = 3;
 /// Length of sequences that are tried before longer ones.
 const SHORT: usize = 2;
@@ -27,8 +28,8 @@ const SHORT: usize = 2;
 /// 2020, whose sequences are of two).
 ///
 /// A move that stays possible changes the cost by as much as before, and one of the same kind at
-/// another place does so as well: only moves that are taken, or of a new kind, are applied. In the same
-/// way, sequences are tried at a few places for each kind of move that they begin with.
+/// another place does so as well: only moves that are taken, or of a new kind, are applied. In the
+/// same way, sequences are tried at a few places for each kind of move that they begin with.
 pub(crate) struct Beam<'b, 's, 'e, 'm> {
     search: &'b mut RegionSearch<'s, 'e, 'm>,
     /// For each kind of move that raises the cost: what a sequence that begins with it saves.
@@ -54,8 +55,8 @@ struct Potential {
     saved: Option<i64>,
 }
 
-/// A state and a move that may be worth taking there, and the cost that is expected then; between them, how
-/// unlikely the move is, which decides where costs do not.
+/// A state and a move that may be worth taking there, and the cost that is expected then; between
+/// them, how unlikely the move is, which decides where costs do not.
 type Candidate = (Ns, u32, u32, Arc<Move>);
 
 impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
@@ -172,7 +173,8 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         Some(child)
     }
 
-    /// What a sequence saves that begins with a move of this kind, if it was tried at enough places.
+    /// What a sequence saves that begins with a move of this kind, if it was tried at enough
+    /// places.
     fn potential(&self, kind: u64, step: &Arc<Move>) -> Option<Option<i64>> {
         if let Some(known) = self.potential.get(&kind) {
             return (known.places.len() >= PLACES || known.places.contains(&address(step))).then_some(known.saved);
@@ -180,8 +182,8 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         self.search.lore.sequences.get(&kind).filter(|(tried, _)| *tried >= self.ahead).map(|(_, saved)| *saved)
     }
 
-    /// Takes a move that raises the cost and follows it by others, adds the states that cost less than
-    /// before, and notes how much less.
+    /// Takes a move that raises the cost and follows it by others, adds the states that cost less
+    /// than before, and notes how much less.
     fn look_ahead(&mut self, at: u32, step: &Arc<Move>, kind: u64, paid: &mut Vec<u32>) -> Option<()> {
         let limit = self.search.cost(at);
         let Some(child) = self.visit(at, step)? else { return Some(()) };

@@ -26,8 +26,8 @@ pub(crate) struct BestFirst<'a> {
 }
 
 impl BestFirst<'_> {
-    /// Searches from the engine's current state, to which `prefix` has led, and offers what is found.
-    /// The number of states visited, and whether the search ended by itself.
+    /// Searches from the engine's current state, to which `prefix` has led, and offers what is
+    /// found. The number of states visited, and whether the search ended by itself.
     pub(crate) fn search(
         &self,
         engine: &mut Engine<'_>,

@@ -13,8 +13,8 @@ use regraft_ir::Budget;
 /// The best of three searches, each in seconds:
 ///
 /// * a descent that always takes what saves most;
-/// * one that makes no pieces before nothing else saves: the first may put a convolution into a fast
-///   form that keeps it from being merged with its neighbours;
+/// * one that makes no pieces before nothing else saves: the first may put a convolution into a
+///   fast form that keeps it from being merged with its neighbours;
 /// * the search of parts, which follows long sequences that pay in the end, and a descent from its
 ///   result.
 ///
@@ -24,8 +24,8 @@ use regraft_ir::Budget;
 pub struct Descents {
     /// Longest sequence; any, if `None`.
     pub steps: Option<usize>,
-    /// Whether the third runs in a thread of its own, beside the other two, which take as long. What
-    /// is found before a budget ends the search is then not the same in every run.
+    /// Whether the third runs in a thread of its own, beside the other two, which take as long.
+    /// What is found before a budget ends the search is then not the same in every run.
     pub threaded: bool,
 }
 

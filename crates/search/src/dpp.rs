@@ -9,8 +9,8 @@ use crate::engine::Moves;
 use crate::ordered::{Order, Ordered};
 use crate::traversal::{Exhaustive, Traversal};
 
-/// Tries the sequences of at most `steps` moves whose keys rise, and in which each move was possible
-/// before the latest one or takes away what that made.
+/// Tries the sequences of at most `steps` moves whose keys rise, and in which each move was
+/// possible before the latest one or takes away what that made.
 #[derive(Clone, Copy, Debug)]
 pub struct Dpp {
     /// Longest sequence.

@@ -1,13 +1,13 @@
 //! Exact search, region by region.
 //!
-//! A graph is cut where few values cross. Within a region, every state that moves inside of it lead to
-//! is visited, cheapest first, until there are no more or a limit is reached. A move that would
+//! A graph is cut where few values cross. Within a region, every state that moves inside of it lead
+//! to is visited, cheapest first, until there are no more or a limit is reached. A move that would
 //! change the price of a node outside is left to the next pass, whose cuts are elsewhere: so what
-//! regions save adds up exactly. Regions that look alike are searched once. What other searches found is
-//! taken apart by regions, and taken where it saves more.
+//! regions save adds up exactly. Regions that look alike are searched once. What other searches
+//! found is taken apart by regions, and taken where it saves more.
 //!
-//! With a limited number of steps, they are shared out among the regions such that the sum of what is
-//! saved is largest: a convolution of the regions' savings in (max, +).
+//! With a limited number of steps, they are shared out among the regions such that the sum of what
+//! is saved is largest: a convolution of the regions' savings in (max, +).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,8 +39,9 @@ const DEEP: u64 = 10_000;
 /// Results of other searches that are taken apart by regions, the cheapest first.
 const OFFERS: usize = 4;
 
-/// Searches each region exactly, as far as `states` and `expansions` allow, and adds up what they save;
-/// before that, the whole graph by descents and by a beam, which cross the borders of regions.
+/// Searches each region exactly, as far as `states` and `expansions` allow, and adds up what they
+/// save; before that, the whole graph by descents and by a beam, which cross the borders of
+/// regions.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact {
     /// Longest sequence; any, if `None`.
@@ -53,8 +54,8 @@ pub struct Exact {
     pub wide: usize,
     /// Longest sequence in that one which raises the cost before it pays.
     pub ahead: usize,
-    /// States expanded after the beams of regions, cheapest first, in all regions together: with a limited
-    /// number of steps, and with any.
+    /// States expanded after the beams of regions, cheapest first, in all regions together: with a
+    /// limited number of steps, and with any.
     pub expansions: (usize, usize),
 }
 
@@ -87,7 +88,8 @@ impl Strategy for Exact {
 }
 
 impl Exact {
-    /// Searches; without descents if others have searched before, and with advice if somebody gives any.
+    /// Searches; without descents if others have searched before, and with advice if somebody gives
+    /// any.
     pub(crate) fn run(
         &self,
         (known, advisor): (Option<&Outcome>, Option<&dyn Advisor>),
@@ -202,8 +204,8 @@ impl Passes<'_, '_, '_> {
         self.moves.clear();
     }
 
-    /// Passes until nothing more is saved. Whether the first pass visited, in effect, all that moves
-    /// lead to: what follows saves nothing then.
+    /// Passes until nothing more is saved. Whether the first pass visited, in effect, all that
+    /// moves lead to: what follows saves nothing then.
     fn run(&mut self) -> bool {
         let (start, moves) = (self.engine.depth(), self.moves.len());
         // Steps are shared out among the regions of one cut at a time.
@@ -296,8 +298,8 @@ impl Passes<'_, '_, '_> {
         }
     }
 
-    /// Applies in a part what was found in one that looks alike, whose nodes these stand for, or else
-    /// what is found there.
+    /// Applies in a part what was found in one that looks alike, whose nodes these stand for, or
+    /// else what is found there.
     fn take(&mut self, (regions, part): (&Regions, usize), names: Names, (curve, steps): (&Curve, usize), current: &mut Current) {
         let (saved, recorded) = &curve.by_steps[steps];
         if recorded.is_empty() {

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use crate::engine::Move;
 use crate::min_cut::vertex_cut;
 
-/// Parts of a graph, separated by vertex cuts on which few matches lie (MetaFlow, SysML 2019, section
-/// 5: flow-based recursive graph split).
+/// Parts of a graph, separated by vertex cuts on which few matches lie (MetaFlow, SysML 2019,
+/// section 5: flow-based recursive graph split).
 pub(crate) struct FlowSplit {
     /// Number of parts.
     pub(crate) parts: usize,
@@ -17,8 +17,8 @@ pub(crate) struct FlowSplit {
 }
 
 impl FlowSplit {
-    /// Splits a graph until no part has more than `most` nodes, if that is possible. The capacity of a
-    /// node is how many of these moves take it away.
+    /// Splits a graph until no part has more than `most` nodes, if that is possible. The capacity
+    /// of a node is how many of these moves take it away.
     pub(crate) fn of<'m>(graph: &Graph, moves: impl Iterator<Item = &'m Move>, most: usize) -> FlowSplit {
         let order: Vec<NodeId> = graph.topological().into_iter().filter(|id| is_priced(graph, *id)).collect();
         let place: FxHashMap<NodeId, usize> = order.iter().enumerate().map(|(at, id)| (*id, at)).collect();
@@ -95,8 +95,8 @@ impl Splitting {
         let from_middle = |at: usize| (2 * at as u64).abs_diff(count);
         let capacity: Vec<u64> =
             vertices.iter().enumerate().map(|(at, vertex)| self.capacity[*vertex] * count * count + from_middle(at)).collect();
-        // The first vertex and the last, as far from each other as can be; else two neighbours of the
-        // first, which is next to all.
+        // The first vertex and the last, as far from each other as can be; else two neighbours of
+        // the first, which is next to all.
         let from_first = (1..vertices.len()).rev().map(|sink| (0, sink));
         let others = (1..vertices.len()).flat_map(|source| (source + 1..vertices.len()).rev().map(move |sink| (source, sink)));
         let found = from_first.chain(others).find_map(|(source, sink)| vertex_cut(&neighbours, &capacity, source, sink))?;

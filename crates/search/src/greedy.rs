@@ -34,8 +34,8 @@ pub struct Greedy {
     pub width: usize,
     /// States visited by sequences of more than two moves, in all: there are many, and few pay.
     pub deep: u64,
-    /// Makes no pieces before nothing else saves: what is part of a piece can no longer be merged with
-    /// anything.
+    /// Makes no pieces before nothing else saves: what is part of a piece can no longer be merged
+    /// with anything.
     pub pieces_last: bool,
     /// Leaves pieces as they were made: only what is not inside of one is rewritten.
     pub keeps_pieces: bool,
@@ -187,7 +187,8 @@ impl Descent<'_> {
         progress
     }
 
-    /// Applies the first sequence found that saves, the shortest first; `None` if the budget runs out.
+    /// Applies the first sequence found that saves, the shortest first; `None` if the budget runs
+    /// out.
     fn look_ahead(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Option<bool> {
         let before = engine.cost();
         let limit = before.saturating_add((before as f64 * self.greedy.slack) as Ns);
@@ -225,8 +226,8 @@ impl Descent<'_> {
         Some(false)
     }
 
-    /// Of the sequences of two whose first move wants nodes of the first one's source as well, the one
-    /// that saves most: the others are lost with it.
+    /// Of the sequences of two whose first move wants nodes of the first one's source as well, the
+    /// one that saves most: the others are lost with it.
     fn best_rival(
         &mut self,
         engine: &mut Engine<'_>,
@@ -298,7 +299,8 @@ impl Descent<'_> {
     }
 }
 
-/// Notes of which piece the nodes are that the latest move made: of the one around it, or a new one.
+/// Notes of which piece the nodes are that the latest move made: of the one around it, or a new
+/// one.
 pub(crate) fn note_piece(pieces: &mut Pieces, around: Option<usize>, engine: &Engine<'_>) {
     let piece = around.or_else(|| (engine.created().len() >= PIECE).then(|| engine.depth()));
     // Ids are used again.
@@ -310,10 +312,10 @@ pub(crate) fn note_piece(pieces: &mut Pieces, around: Option<usize>, engine: &En
     }
 }
 
-/// What may follow the latest move, of the moves after it: those that it enabled; and, if another may
-/// come after it, those at other operands of the nodes that read what it made, since a third may need
-/// both, such as one that merges two branches once both are convolutions. Any other could as well come
-/// first.
+/// What may follow the latest move, of the moves after it: those that it enabled; and, if another
+/// may come after it, those at other operands of the nodes that read what it made, since a third
+/// may need both, such as one that merges two branches once both are convolutions. Any other could
+/// as well come first.
 pub(crate) fn follow_ups<'m>(engine: &Engine<'_>, next: &'m Moves, with_siblings: bool) -> impl Iterator<Item = &'m Arc<Move>> {
     let graph = engine.graph();
     let readers = engine.created().iter().flat_map(|id| &graph.node(*id).users);

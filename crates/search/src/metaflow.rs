@@ -13,9 +13,9 @@ use regraft_ir::Budget;
 /// what crosses the cuts.
 ///
 /// As published, but for four points: a part is a set of nodes, not of edges, which allows the same
-/// rewrites in it; of equally small cuts the one nearest to the middle is taken; graphs of more than
-/// twice the nodes are not dropped, since one rewrite may make many; and the number of states expanded
-/// in a part is limited, so that the search ends.
+/// rewrites in it; of equally small cuts the one nearest to the middle is taken; graphs of more
+/// than twice the nodes are not dropped, since one rewrite may make many; and the number of states
+/// expanded in a part is limited, so that the search ends.
 #[derive(Clone, Copy, Debug)]
 pub struct MetaFlow {
     /// Longest sequence; any, if `None`.

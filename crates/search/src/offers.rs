@@ -9,8 +9,8 @@ use crate::regions::Regions;
 use crate::strategy::Script;
 use crate::transfer::{Current, Names, Recorded, pass_over};
 
-/// Sequences from one state. Each was chosen as a whole: where regions are searched by themselves, its
-/// part in one of them may be the best there, while another part is not.
+/// Sequences from one state. Each was chosen as a whole: where regions are searched by themselves,
+/// its part in one of them may be the best there, while another part is not.
 pub(crate) struct Offers {
     sequences: Vec<Vec<Offered>>,
 }
@@ -30,8 +30,8 @@ impl Offers {
         Offers { sequences }
     }
 
-    /// The most that the moves of one of them save in a part, and these moves; `None` if that is nothing.
-    /// The engine is where the sequences start, and stays there.
+    /// The most that the moves of one of them save in a part, and these moves; `None` if that is
+    /// nothing. The engine is where the sequences start, and stays there.
     pub(crate) fn best(
         &self,
         (engine, matcher): (&mut Engine<'_>, &mut Matcher<'_>),

@@ -19,9 +19,9 @@ use crate::traversal::Traversal;
 /// Which moves are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Those of monotone rules that take their whole source away and make all of their target anew. If
-    /// all rules are monotone, nothing is lost. Among others, a graph may be, where a target finds
-    /// a twin to reuse in one of two orders only.
+    /// Those of monotone rules that take their whole source away and make all of their target anew.
+    /// If all rules are monotone, nothing is lost. Among others, a graph may be, where a target
+    /// finds a twin to reuse in one of two orders only.
     #[default]
     Monotone,
     /// All, as published: graphs are lost where a rewrite enables another one without feeding it.
@@ -52,8 +52,8 @@ fn place(step: &Move) -> (usize, SmallVec<[NodeId; 6]>) {
 /// A search of ordered sequences.
 pub(crate) struct Ordered {
     order: Order,
-    /// After a move, only those of the state before are tried that are left, and those that take away
-    /// what it made (OCGGS, Theorem 5).
+    /// After a move, only those of the state before are tried that are left, and those that take
+    /// away what it made (OCGGS, Theorem 5).
     reuses_children: bool,
     monotone: Vec<bool>,
     labels: FxHashMap<NodeId, Label>,
@@ -70,14 +70,14 @@ impl Ordered {
         self.from(traversal, moves, &Places::default(), 0, Run { start: 0, last: None });
     }
 
-    /// Explores a state with these moves, `before` being those of the state before that could only make
-    /// all anew.
+    /// Explores a state with these moves, `before` being those of the state before that could only
+    /// make all anew.
     fn from(&mut self, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves, before: &Places, depth: usize, run: Run) {
         if traversal.left() == 0 {
             return;
         }
-        // By what they take away: that one operand is another value now matters to none. Of several that
-        // take away the same, it is not told which is which.
+        // By what they take away: that one operand is another value now matters to none. Of several
+        // that take away the same, it is not told which is which.
         let mut anew: Places = moves.iter().filter(|m| m.reused().len() == 0).map(|m| place(m)).collect();
         moves.iter().filter(|m| m.reused().len() > 0).for_each(|m| {
             anew.remove(&place(m));

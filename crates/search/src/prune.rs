@@ -1,5 +1,5 @@
-//! Pruning (OCGGS, PVLDB 13(11) 2020, Algorithm 1): of all permutations of a sequence of moves, one is
-//! tried.
+//! Pruning (OCGGS, PVLDB 13(11) 2020, Algorithm 1): of all permutations of a sequence of moves, one
+//! is tried.
 
 use crate::engine::Moves;
 use crate::ordered::{Order, Ordered};

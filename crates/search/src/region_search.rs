@@ -21,8 +21,8 @@ use crate::transfer::Recorded;
 pub(crate) struct Lore {
     /// What they change the cost by.
     pub(crate) deltas: FxHashMap<u64, i64>,
-    /// For those that raise the cost: the longest sequences tried that begin with them, and what these
-    /// save. Nothing lay beyond a border when they were tried.
+    /// For those that raise the cost: the longest sequences tried that begin with them, and what
+    /// these save. Nothing lay beyond a border when they were tried.
     pub(crate) sequences: FxHashMap<u64, (usize, Option<i64>)>,
 }
 
@@ -33,7 +33,8 @@ pub(crate) struct Effort {
     pub(crate) steps: Option<usize>,
     /// States visited at most.
     pub(crate) states: u64,
-    /// States of a level of the beam, half of them for sequences that raise the cost before they pay.
+    /// States of a level of the beam, half of them for sequences that raise the cost before they
+    /// pay.
     pub(crate) beam: usize,
     /// Longest such sequence.
     pub(crate) ahead: usize,
@@ -191,8 +192,8 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         Some((kind, delta))
     }
 
-    /// How unlikely each of a state's moves is, as advised: what the logarithm of its probability lacks to
-    /// 0, in thousandths. All are alike without advice; `None` where the search is over.
+    /// How unlikely each of a state's moves is, as advised: what the logarithm of its probability
+    /// lacks to 0, in thousandths. All are alike without advice; `None` where the search is over.
     pub(crate) fn unlikely(&mut self, at: u32, steps: &[Arc<Move>]) -> Option<Vec<u32>> {
         if self.advice.is_none() {
             return Some(vec![0; steps.len()]);
@@ -286,8 +287,8 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         over
     }
 
-    /// The state that a move leads to, unless it disturbs what is beyond the border; `None` where the
-    /// search is over.
+    /// The state that a move leads to, unless it disturbs what is beyond the border; `None` where
+    /// the search is over.
     pub(crate) fn visit(&mut self, at: u32, step: &Arc<Move>) -> Option<Option<u32>> {
         if self.is_over() {
             return None;

@@ -79,8 +79,8 @@ impl Regions {
         self.owner.get(id.0 as usize).copied().flatten()
     }
 
-    /// The nodes of a part and those that they read: of two parts that look alike, the ones at the same
-    /// places stand for each other.
+    /// The nodes of a part and those that they read: of two parts that look alike, the ones at the
+    /// same places stand for each other.
     pub(crate) fn frame(&self, graph: &Graph, part: usize) -> Vec<NodeId> {
         let with_operands = |id: &NodeId| std::iter::once(*id).chain(graph.node(*id).inputs.iter().map(|value| value.node));
         self.parts[part].iter().flat_map(with_operands).collect()
@@ -151,7 +151,8 @@ mod tests {
         let graph = parse(&text).expect("a graph");
         let regions = Regions::of(&graph, false);
         assert_eq!(regions.parts.iter().map(Vec::len).sum::<usize>(), 90);
-        // Cuts are at sums; all regions of the same size look alike but the first, which reads the input.
+        // Cuts are at sums; all regions of the same size look alike but the first, which reads the
+        // input.
         assert!(regions.parts.iter().all(|part| graph.node(part[part.len() - 1]).op.kind() == OpKind::Add));
         let looks: Vec<Looks> = (0..regions.parts.len()).map(|part| regions.looks(&graph, part)).collect();
         assert!(

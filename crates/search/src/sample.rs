@@ -1,5 +1,5 @@
-//! Sampling (OCGGS, PVLDB 13(11) 2020, Algorithm 3): a beam, half of it for steps that raise the cost
-//! and promise to be paid back.
+//! Sampling (OCGGS, PVLDB 13(11) 2020, Algorithm 3): a beam, half of it for steps that raise the
+//! cost and promise to be paid back.
 
 use std::rc::Rc;
 
@@ -111,8 +111,8 @@ impl Sampling<'_, '_, '_> {
         (1..=self.sample.raising).contains(&child.raised)
     }
 
-    /// The states one move further that are new; with `dependent`, only by moves that take away what
-    /// the latest one made.
+    /// The states one move further that are new; with `dependent`, only by moves that take away
+    /// what the latest one made.
     fn children(&mut self, parent: &Sampled, dependent: bool) -> Vec<Sampled> {
         let mut children = Vec::new();
         if self.sample.steps.is_some_and(|most| parent.state.steps >= most) {
@@ -144,7 +144,8 @@ impl Sampling<'_, '_, '_> {
     }
 
     /// The least cost that moves lead to each of which takes away what the one before made, all but
-    /// the last of which raise the cost; the highest number if there are none, or no budget is left.
+    /// the last of which raise the cost; the highest number if there are none, or no budget is
+    /// left.
     fn potential(&mut self, child: &Sampled) -> Ns {
         self.complete &= !self.budget.exhausted();
         if !self.complete {

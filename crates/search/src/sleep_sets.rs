@@ -2,10 +2,10 @@
 //! Concurrent Systems", 1996, chapter 5): of the orders of independent moves, one is tried, and no
 //! state is remembered.
 //!
-//! Whether moves are independent is asked in the state at hand: each must still be possible after the
-//! other, and both orders must lead to the same state. That holds for rules of every kind, where an
-//! order fixed beforehand (OCGGS, PVLDB 13(11) 2020, Theorem 4) loses graphs if one rewrite enables
-//! another through its context.
+//! Whether moves are independent is asked in the state at hand: each must still be possible after
+//! the other, and both orders must lead to the same state. That holds for rules of every kind,
+//! where an order fixed beforehand (OCGGS, PVLDB 13(11) 2020, Theorem 4) loses graphs if one
+//! rewrite enables another through its context.
 
 use std::cell::OnceCell;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! Layouts spelled in a graph: every change of layout becomes transposes around it.
 //!
 //! A value `v` that is made in the order `a` of its axes and wanted in the order `b` is read as
-//! `T(T(T(v, a), a^-1 b), b^-1)`. The first transpose renames the axes of what is stored, the second
-//! moves the elements, and the third renames them again; those that do nothing are left out. Together
-//! they are the identity, so each edit is true by itself, whatever a target makes of it, and a certificate
-//! proves it where it is. A target that takes transposes as views (`LayoutTarget::views`) pays for the
-//! second one what the change costs.
+//! `T(T(T(v, a), a^-1 b), b^-1)`. The first transpose renames the axes of what is stored, the
+//! second moves the elements, and the third renames them again; those that do nothing are left out.
+//! Together they are the identity, so each edit is true by itself, whatever a target makes of it,
+//! and a certificate proves it where it is. A target that takes transposes as views
+//! (`LayoutTarget::views`) pays for the second one what the change costs.
 
 use std::sync::Arc;
 
@@ -23,8 +23,9 @@ pub const CAUSE: &str = "layout";
 /// A change of layout as transposes, made once for all readers.
 type Spelled = FxHashMap<(ValueId, LayoutId), ValueId>;
 
-/// Spells the changes of an assignment, and leaves the engine in the state that they lead to. `rule` is
-/// the rule to name for the moves. `None` if a layout is no order of axes: then nothing is applied.
+/// Spells the changes of an assignment, and leaves the engine in the state that they lead to.
+/// `rule` is the rule to name for the moves. `None` if a layout is no order of axes: then nothing
+/// is applied.
 ///
 /// `kernels` are those of the engine's graph, by node id, from which the assignment chose.
 pub fn spell(
@@ -111,8 +112,8 @@ impl Speller<'_> {
         self.now.insert(id, created[index as usize]);
     }
 
-    /// Makes an output plain. Whatever else reads the value then reads the plain one, until it is made
-    /// anew in its turn.
+    /// Makes an output plain. Whatever else reads the value then reads the plain one, until it is
+    /// made anew in its turn.
     fn rewire_output(&mut self, engine: &mut Engine<'_>, value: ValueId, from: LayoutId) {
         let (mut create, mut made) = (Vec::new(), Vec::new());
         let plain = self.relaid(engine.graph(), value, (from, PLAIN), &mut create, &mut made);

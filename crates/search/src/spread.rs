@@ -23,8 +23,8 @@ use regraft_ir::Budget;
 /// Finds nothing if no block that can be rewritten is repeated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spread {
-    /// The descent does not rewrite inside of pieces, such as a fast convolution: what they cost as they
-    /// are is to be known.
+    /// The descent does not rewrite inside of pieces, such as a fast convolution: what they cost as
+    /// they are is to be known.
     pub keeps_pieces: bool,
 }
 
@@ -81,15 +81,15 @@ impl Strategy for Spread {
     }
 }
 
-/// Places of one kind, by the node that is replaced there, and the moves that save at each, the most
-/// saving first.
+/// Places of one kind, by the node that is replaced there, and the moves that save at each, the
+/// most saving first.
 struct Kind {
     places: BTreeMap<NodeId, Vec<Saving>>,
 }
 
 impl Kind {
-    /// The rules that save at some place, the most saving first; `None` for no rule, if there is one
-    /// only.
+    /// The rules that save at some place, the most saving first; `None` for no rule, if there is
+    /// one only.
     fn choices(&self) -> Vec<Option<usize>> {
         let mut best: BTreeMap<usize, Ns> = BTreeMap::new();
         for (saved, step) in self.places.values().flatten() {

@@ -98,8 +98,8 @@ pub trait Strategy {
     }
     /// Searches from the engine's current state.
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome;
-    /// The same, where others have searched from there: what they found need not be found again, and
-    /// may be built upon.
+    /// The same, where others have searched from there: what they found need not be found again,
+    /// and may be built upon.
     fn search_after(&self, _known: &Outcome, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         self.search(engine, matcher, budget)
     }

@@ -2,8 +2,8 @@
 //! follow than before.
 //!
 //! The key of a state is that of its graph, so permutations of independent moves, detours and ways
-//! back all meet in one entry. Unlike the order of OCGGS (PVLDB 13(11) 2020, Theorem 4), this needs no
-//! assumption about rules.
+//! back all meet in one entry. Unlike the order of OCGGS (PVLDB 13(11) 2020, Theorem 4), this needs
+//! no assumption about rules.
 
 use rustc_hash::FxHashMap;
 

@@ -1,5 +1,5 @@
-//! `Recorded`: a sequence of moves that is found again where nodes have other ids, or in a place that
-//! is alike.
+//! `Recorded`: a sequence of moves that is found again where nodes have other ids, or in a place
+//! that is alike.
 
 use std::sync::Arc;
 
@@ -55,8 +55,8 @@ impl Current {
         &self.moves
     }
 
-    /// Applies a move where `names` says which node stands for which, and adds those that it makes; if
-    /// it is not found, nothing happens.
+    /// Applies a move where `names` says which node stands for which, and adds those that it makes;
+    /// if it is not found, nothing happens.
     pub(crate) fn follow(
         &mut self,
         (engine, matcher): (&mut Engine<'_>, &mut Matcher<'_>),

@@ -95,8 +95,8 @@ impl<'t, 'e, 'm> Traversal<'t, 'e, 'm> {
         self.enter_if(step, |_| true) == Some(true)
     }
 
-    /// Visits the state after a move if it is admitted there, which is what is returned; `None`, and
-    /// nothing happens, once the budget is used up.
+    /// Visits the state after a move if it is admitted there, which is what is returned; `None`,
+    /// and nothing happens, once the budget is used up.
     pub(crate) fn enter_if(&mut self, step: &Arc<Move>, admits: impl FnOnce(&Engine<'e>) -> bool) -> Option<bool> {
         self.complete &= !self.budget.exhausted();
         if !self.complete {

@@ -69,8 +69,9 @@ fn drawn(seed: u64) -> Graph {
     common::normalized(graph)
 }
 
-/// The graphs that a search visits, by their keys, and how many states it visits. That a graph computes
-/// something twice does not count: whether a target finds a twin to reuse depends on the order.
+/// The graphs that a search visits, by their keys, and how many states it visits. That a graph
+/// computes something twice does not count: whether a target finds a twin to reuse depends on the
+/// order.
 type Reached = (BTreeSet<u128>, u64);
 
 fn reached(graph: &Graph, library: &Library, search: &str) -> Reached {
@@ -144,8 +145,8 @@ fn all_reach_what_enumeration_reaches() {
 
 #[test]
 fn a_key_tells_apart_nodes_that_were_made_alike() {
-    // After two rewrites of its other outputs, the first difference leads to a node made as `b` was, whose
-    // operand is another by then: which of the two an output is has to show in the key.
+    // After two rewrites of its other outputs, the first difference leads to a node made as `b`
+    // was, whose operand is another by then: which of the two an output is has to show in the key.
     let library = library("(rule turn (sub ?x ?y) => (neg (sub ?y ?x)) (numeric exact))");
     let graph = text::parse("graph (x: f32[2,2], y: f32[2,2]) { s = Sub(y, x) a = Sub(x, y) b = Neg(s) output a, b }").expect("a graph");
     let all = reached_within(&graph, &library, "enumerate", 4).0;

@@ -135,8 +135,8 @@ fn guards_that_ask_for_readers_see_them_come_and_go() {
 
 #[test]
 fn a_merge_waits_for_a_reader_to_go_although_its_other_root_came_later() {
-    // When the product comes, only its side is looked at, and a second reader of `a` is in the way. When
-    // that goes, only the side of the difference is downstream.
+    // When the product comes, only its side is looked at, and a second reader of `a` is in the way.
+    // When that goes, only the side of the difference is downstream.
     let rules =
         "(rule meet (all (sub ?a ?s) (mul ?b (neg ?s))) => (all (neg (sub ?s ?a)) (neg (mul ?b ?s))) (when (= (users ?a) 1)) (numeric exact))
                  (rule come (div ?b ?s) => (mul ?b ?s) (numeric exact))

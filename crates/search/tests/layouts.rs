@@ -1,5 +1,5 @@
-//! Searches over a target that no searcher knows, states priced in their layouts, and layouts spelled
-//! as transposes.
+//! Searches over a target that no searcher knows, states priced in their layouts, and layouts
+//! spelled as transposes.
 
 mod common;
 
@@ -116,8 +116,8 @@ fn steps_and_undoing_them_keep_the_cost_of_the_best_layouts() {
     assert!(differing > 50, "{differing}");
 }
 
-/// Spells the best layouts of a graph: the graph, whose total is that of the assignment, and how many
-/// changes there were. Every edit is proved where it is.
+/// Spells the best layouts of a graph: the graph, whose total is that of the assignment, and how
+/// many changes there were. Every edit is proved where it is.
 fn spelled(model: &LaidOut<'_>, graph: &Graph, shown: &str) -> (Graph, usize) {
     let (assignment, kernels) = (model.assignment(graph), model.all_kernels(graph));
     let mut engine = Engine::new(graph.clone(), model);

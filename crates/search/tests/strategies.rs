@@ -193,8 +193,8 @@ fn an_endless_rule_ends() {
     }
 }
 
-/// Four blocks alike, each of which Neg, Abs or nothing may begin; the only way to tell what pays is
-/// to try.
+/// Four blocks alike, each of which Neg, Abs or nothing may begin; the only way to tell what pays
+/// is to try.
 #[test]
 fn blocks_that_are_alike_are_rewritten_in_different_ways() {
     let rules = "(rule by-abs (neg ?x) => (abs ?x) (numeric exact)) (rule by-relu (neg ?x) => (relu ?x) (numeric exact))";
@@ -322,8 +322,8 @@ fn what_crosses_the_cuts_between_parts_is_found() {
 
 #[test]
 fn what_becomes_a_piece_is_merged_before() {
-    // A piece saves most at once, and keeps what it is made of from being merged: that takes another
-    // step first, on the other branch, which saves nothing.
+    // A piece saves most at once, and keeps what it is made of from being merged: that takes
+    // another step first, on the other branch, which saves nothing.
     let chain = (0..12).fold("?x".to_string(), |inner, _| format!("(relu {inner})"));
     let rules = format!(
         "(rule piece (neg ?x) => {chain} (numeric exact)) (rule prepare (exp ?x) => (abs ?x) (numeric exact))

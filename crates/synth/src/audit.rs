@@ -41,8 +41,8 @@ pub struct Audit {
 
 /// Compares all operators of at most `depth` steps with those that forms leave.
 ///
-/// For each operator that is lost, the forms are named that break on the sequence of steps which made
-/// it without them.
+/// For each operator that is lost, the forms are named that break on the sequence of steps which
+/// made it without them.
 pub fn audit(spec: &Spec, depth: usize) -> Audit {
     let run = |filter: Filter| {
         let mut explorer = Explorer::new(spec, filter);

@@ -51,8 +51,8 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// The ways from a state to the input with at most so many steps, the last one, which says which
-    /// axis is which, not counted; of those with a window only, if one is `wanted`.
+    /// The ways from a state to the input with at most so many steps, the last one, which says
+    /// which axis is which, not counted; of those with a window only, if one is `wanted`.
     pub fn of(&mut self, state: &State, steps: usize, wanted: bool, sizes: &mut Sizes, coordinates: &mut Coordinates<'_>) -> f64 {
         let limits = &coordinates.spec.limits;
         let counts = state.counts(coordinates);
@@ -152,7 +152,8 @@ fn next(question: &Question, sizes: &mut Sizes, coordinates: &mut Coordinates<'_
         }
     }
     if question.left[0] > 0 {
-        // A weight takes away none, one or two axes; what it shares hardly shows in what can follow.
+        // A weight takes away none, one or two axes; what it shares hardly shows in what can
+        // follow.
         let shared = |axes: SmallVec<[Axis; 8]>| -> SmallVec<[Axis; 8]> {
             axes.into_iter().map(|(size, kind)| (size, if kind == Kind::Fresh { Kind::Weighted } else { kind })).collect()
         };

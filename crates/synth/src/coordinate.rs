@@ -211,8 +211,8 @@ impl<'s> Coordinates<'s> {
         self.values.entry(size).or_insert_with(|| spec.layers.iter().map(|layer| spec.value(size, layer)).collect()).clone()
     }
 
-    /// Whether a size may stand in an operator: a whole number in every layer, at least 2 in one, of
-    /// few variables, and no fraction of coefficients alone.
+    /// Whether a size may stand in an operator: a whole number in every layer, at least 2 in one,
+    /// of few variables, and no fraction of coefficients alone.
     pub fn is_size(&mut self, size: Size) -> bool {
         let spec = self.spec;
         let (mut variables, mut primary, mut below) = (0, false, false);
@@ -230,8 +230,8 @@ impl<'s> Coordinates<'s> {
             && self.values(size).is_some_and(|values| values.iter().any(|value| *value > 1))
     }
 
-    /// A coordinate as an expression, with outputs `i0, i1, ..` and sums `r0, r1, ..` numbered as in
-    /// `sums`.
+    /// A coordinate as an expression, with outputs `i0, i1, ..` and sums `r0, r1, ..` numbered as
+    /// in `sums`.
     pub fn show(&self, coord: Coord, sums: &[Coord]) -> String {
         let size = |size| self.spec.show(size);
         let factor = |size: Size| if size.exponents().count() > 1 { format!("({})", self.spec.show(size)) } else { self.spec.show(size) };

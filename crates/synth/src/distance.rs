@@ -62,8 +62,8 @@ impl Distances {
     }
 
     /// The same of sizes, ascending, each with 1 if steps may still be made on it, for so many
-    /// weights, splits, merges, and windows with repetitions that are left; `None` if it is more than
-    /// `most`.
+    /// weights, splits, merges, and windows with repetitions that are left; `None` if it is more
+    /// than `most`.
     pub(crate) fn between(&mut self, axes: SmallVec<[Axis; 8]>, left: [u8; 4], most: u8, coordinates: &mut Coordinates<'_>) -> Option<u8> {
         let question = Question { axes, left };
         let known = self.memo.get(&question).copied().filter(|(distance, looked)| *distance < NEVER || *looked >= most);
@@ -140,8 +140,8 @@ fn distance(question: &Question, most: u8, coordinates: &mut Coordinates<'_>) ->
 }
 
 impl Search<'_, '_, '_> {
-    /// Gives the axes from `at` on to groups, or removes them; `steps` so far. Axes alike go to groups
-    /// in order, from `first` on, removal last.
+    /// Gives the axes from `at` on to groups, or removes them; `steps` so far. Axes alike go to
+    /// groups in order, from `first` on, removal last.
     fn assign(&mut self, at: usize, first: usize, removed: u8, steps: u8) {
         let [weights, splits, _, windows] = self.question.left;
         let rest = (self.question.axes.len() - at) as u8;

@@ -21,8 +21,8 @@ pub struct Enumerated {
     pub stopped: bool,
 }
 
-/// All operators of at most `depth` steps, the last one of which says which axis is which; levels are
-/// worked through one after another. `go_on` is asked before each state.
+/// All operators of at most `depth` steps, the last one of which says which axis is which; levels
+/// are worked through one after another. `go_on` is asked before each state.
 pub fn enumerate(explorer: &mut Explorer<'_>, depth: usize, go_on: &mut dyn FnMut() -> bool) -> Enumerated {
     let mut result = Enumerated::default();
     let mut first: FxHashMap<Key, State> = FxHashMap::default();

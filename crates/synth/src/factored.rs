@@ -1,5 +1,5 @@
-//! Where fits of factored operators begin: at the principal components of what the layer computes or
-//! reads.
+//! Where fits of factored operators begin: at the principal components of what the layer computes
+//! or reads.
 
 use regraft_ir::SplitMix64;
 
@@ -85,8 +85,8 @@ fn product(a: Matrix<'_>, b: Matrix<'_>) -> Vec<f32> {
     product
 }
 
-/// Makes columns orthonormal, in the scalar product that a symmetric matrix defines (Gram and Schmidt).
-/// Columns that depend on those before become zero.
+/// Makes columns orthonormal, in the scalar product that a symmetric matrix defines (Gram and
+/// Schmidt). Columns that depend on those before become zero.
 fn orthonormal(vectors: &mut [f32], rank: usize, metric: Option<Matrix<'_>>) {
     let rows = vectors.len() / rank.max(1);
     let columns = Matrix::new(vectors, rows, rank).transposed().to_rows();

@@ -18,7 +18,8 @@ pub struct Teacher {
     pub matrix: Vec<f32>,
     /// Patches that the layer reads, one after another, in the stencil's layout.
     pub taught: Vec<f32>,
-    /// What the operator reads in their place: the same, unless what comes before was replaced, too.
+    /// What the operator reads in their place: the same, unless what comes before was replaced,
+    /// too.
     pub patches: Vec<f32>,
 }
 
@@ -29,7 +30,8 @@ pub struct Fit {
     pub weights: Vec<Vec<f32>>,
     /// What has to be added to each output, since the mean of its error is not zero.
     pub bias: Vec<f32>,
-    /// The error's size relative to that of the layer's outputs, without their means, on the patches.
+    /// The error's size relative to that of the layer's outputs, without their means, on the
+    /// patches.
     pub error: f64,
 }
 
@@ -52,12 +54,12 @@ impl Default for Effort {
 const SETTLED: f64 = 0.985;
 /// After so many rounds a fit with an error above this ends.
 const HOPELESS: (usize, f64) = (3, 0.6);
-/// Share of the patches' mean square that is added to the diagonal: what patches do not show is kept
-/// near the layer's own matrix.
+/// Share of the patches' mean square that is added to the diagonal: what patches do not show is
+/// kept near the layer's own matrix.
 const RIDGE: f32 = 1e-3;
 
-/// Fits an operator to a layer, from these weights or random ones. The same seed gives the same weights.
-/// `go_on` is asked before each round.
+/// Fits an operator to a layer, from these weights or random ones. The same seed gives the same
+/// weights. `go_on` is asked before each round.
 ///
 /// # Panics
 ///
@@ -214,7 +216,8 @@ mod tests {
     use crate::presets;
     use crate::{Coordinates, Layer, Operator};
 
-    /// A layer whose kernel has exactly the form of an operator is matched; one of full rank is not.
+    /// A layer whose kernel has exactly the form of an operator is matched; one of full rank is
+    /// not.
     #[test]
     fn a_kernel_of_the_operators_form_is_found() {
         let spec = presets::find("resnet-18-layer").unwrap().spec;

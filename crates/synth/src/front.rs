@@ -31,7 +31,8 @@ impl<T, const N: usize> Front<T, N> {
         true
     }
 
-    /// How good a point is beside all that were offered, from 0 to 1: 1 if none of them dominates it.
+    /// How good a point is beside all that were offered, from 0 to 1: 1 if none of them dominates
+    /// it.
     pub fn rank(&self, at: &[f64; N]) -> f64 {
         let above = self.offered.iter().filter(|other| dominates(other, at)).count();
         1.0 - above as f64 / self.offered.len().max(1) as f64

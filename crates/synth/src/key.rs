@@ -4,8 +4,8 @@
 //! the same if their families are, where weights may be laid out anew, channels permuted, and axes
 //! that input and output share exchanged. At two small bindings, chosen so that sizes which are
 //! different monomials differ in one of them, the family is a set of incidences: which element of
-//! each weight meets which input in which output. The key is a canonical hash of that set, by colour
-//! refinement with one vertex at a time held fixed.
+//! each weight meets which input in which output. The key is a canonical hash of that set, by
+//! colour refinement with one vertex at a time held fixed.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -21,8 +21,9 @@ pub struct Key(pub u128);
 
 /// Terms that an operator may have at a small binding; operators with more have no key.
 const TERMS: usize = 4_000_000;
-/// What heights and widths, and what channels may at most have to be divisible by at a small binding: the
-/// first for which a dense layer through half of its channels has not too many terms there.
+/// What heights and widths, and what channels may at most have to be divisible by at a small
+/// binding: the first for which a dense layer through half of its channels has not too many terms
+/// there.
 const DIVISORS: [[u64; 2]; 4] = [[64, u64::MAX], [16, 36], [9, 18], [6, 12]];
 /// Windows may have so many times more elements at a small binding than those of the dense layer.
 const WINDOWS: f64 = 3.0;
@@ -38,8 +39,8 @@ pub struct Bindings {
 }
 
 impl Bindings {
-    /// Coefficients become small primes, windows odd ones; every size of a layer is divisible by the
-    /// coefficients by which it is in the specification's layers.
+    /// Coefficients become small primes, windows odd ones; every size of a layer is divisible by
+    /// the coefficients by which it is in the specification's layers.
     pub fn new(spec: &Spec) -> Bindings {
         let at = |most: [u64; 2]| -> Vec<Layer> { (0..3).map(|variant| small(spec, variant, most)).collect() };
         let fits = |layers: &Vec<Layer>| layers[..2].iter().all(|layer| spec.half_rank_terms_at(layer) <= TERMS as f64 / WINDOWS);
@@ -94,7 +95,8 @@ fn small(spec: &Spec, variant: usize, [space, most_channels]: [u64; 2]) -> Layer
     Layer { values, count: 1 }
 }
 
-/// One incidence: a vertex of each class, what tells rows of the same vertices apart, and how often.
+/// One incidence: a vertex of each class, what tells rows of the same vertices apart, and how
+/// often.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Row {
     vertices: [u16; CLASSES],
@@ -128,7 +130,8 @@ impl Incidence {
         if sizes.len() > CLASSES || sizes.iter().any(|size| *size > usize::from(u16::MAX)) {
             return None;
         }
-        // Vertices of the input and the output, and the label, are known for each of their positions.
+        // Vertices of the input and the output, and the label, are known for each of their
+        // positions.
         let outputs = output.count();
         let packed_at = |places: &Places, first: usize, factor: usize| -> Vec<u128> {
             let packed = places.at.iter().map(|(vertices, place)| {
@@ -177,8 +180,8 @@ impl Incidence {
         exchanged
     }
 
-    /// Without weights that another one determines, and without elements of a weight that only repeat
-    /// others: neither changes what can be learned.
+    /// Without weights that another one determines, and without elements of a weight that only
+    /// repeat others: neither changes what can be learned.
     fn simplified(mut self) -> Incidence {
         loop {
             let classes = self.channels..self.sizes.len();
@@ -238,8 +241,8 @@ impl Incidence {
         });
     }
 
-    /// A hash that no renaming of vertices changes, and the colours behind it: those of each class in
-    /// turn.
+    /// A hash that no renaming of vertices changes, and the colours behind it: those of each class
+    /// in turn.
     fn hash(&self, rounds: usize) -> (u64, Vec<u64>) {
         let start = |class: usize| mix(if class < self.channels { class as u64 + 1 } else { 100 });
         let start = self.sizes.iter().enumerate().flat_map(|(class, size)| std::iter::repeat_n(start(class), *size));
@@ -247,8 +250,8 @@ impl Incidence {
         (self.summary(&colours), colours)
     }
 
-    /// A hash that tells regular structures apart, too, which refinement alone confuses: each channel
-    /// of the input is held fixed in turn.
+    /// A hash that tells regular structures apart, too, which refinement alone confuses: each
+    /// channel of the input is held fixed in turn.
     fn thorough(&self, hash: u64, colours: &[u64]) -> u64 {
         if self.channels == 0 {
             return hash;
@@ -291,9 +294,9 @@ impl Incidence {
         colours
     }
 
-    /// Adds to each vertex the hashes of its rows, where there are `N` classes: channel axes by position,
-    /// weights in any order. Colours are well mixed already, so that one multiplication for each is
-    /// enough.
+    /// Adds to each vertex the hashes of its rows, where there are `N` classes: channel axes by
+    /// position, weights in any order. Colours are well mixed already, so that one multiplication
+    /// for each is enough.
     fn gather<const N: usize>(&self, colours: &[u64], sums: &mut [u64]) {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut first = [0; N];
@@ -380,8 +383,8 @@ pub(crate) fn exchanges(spec: &Spec) -> Vec<Exchange> {
 }
 
 impl Key {
-    /// The key of an operator; `None` if a size of it is no whole number at the small bindings, or it
-    /// has too many terms there.
+    /// The key of an operator; `None` if a size of it is no whole number at the small bindings, or
+    /// it has too many terms there.
     pub fn of(operator: &Operator, bindings: &Bindings, coordinates: &Coordinates<'_>) -> Option<Key> {
         let at = |k: usize| Incidence::at(operator, &bindings.layers[k], coordinates);
         let (first, second) = (at(0)?, at(1)?);

@@ -1,11 +1,12 @@
 //! New operators for a layer: linear operators with the input's and output's shapes of a layer, but
 //! other sums and weights.
 //!
-//! An operator is an index expression, `y[i..] = sum over r.. of x[coordinates] * w[coordinates]`. A
-//! search makes its coordinates one step at a time, from the output to the input, by the primitives
-//! of Syno (Zhuo, Su and others, ASPLOS 2025). What the published system left open is mended here:
-//! equality is an exact [`Key`], the distance to the input never exceeds what is needed, weights need
-//! not add axes, and every kernel is compared with the [`Loops`] that define it.
+//! An operator is an index expression, `y[i..] = sum over r.. of x[coordinates] * w[coordinates]`.
+//! A search makes its coordinates one step at a time, from the output to the input, by the
+//! primitives of Syno (Zhuo, Su and others, ASPLOS 2025). What the published system left open is
+//! mended here: equality is an exact [`Key`], the distance to the input never exceeds what is
+//! needed, weights need not add axes, and every kernel is compared with the [`Loops`] that define
+//! it.
 //!
 //! ```
 //! use regraft_synth::{Explorer, Filter, Operator, Spec, presets};

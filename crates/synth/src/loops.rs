@@ -42,8 +42,8 @@ pub struct Loops {
 struct Level {
     /// Indices, each after those that it is a function of.
     indices: Vec<usize>,
-    /// Of the input, then of each weight, the axes whose positions these are: index and distance between
-    /// neighbours.
+    /// Of the input, then of each weight, the axes whose positions these are: index and distance
+    /// between neighbours.
     reads: Vec<Vec<(usize, usize)>>,
 }
 
@@ -59,8 +59,8 @@ pub struct Term<'t> {
 }
 
 impl Loops {
-    /// The operator at the sizes of a layer, which need not be one of the specification; `None` if a
-    /// size in it is no whole number there.
+    /// The operator at the sizes of a layer, which need not be one of the specification; `None` if
+    /// a size in it is no whole number there.
     pub fn at(operator: &Operator, layer: &Layer, coordinates: &Coordinates<'_>) -> Option<Loops> {
         let spec: &Spec = coordinates.spec;
         let value = |size: Size| spec.value(size, layer).map(|v| v as usize);
@@ -160,8 +160,8 @@ struct Nest<'l, 'e> {
 }
 
 impl Nest<'_, '_> {
-    /// Runs the loops from a level on. `reads` begins with what is read so far, and has room for what
-    /// each further level makes of it.
+    /// Runs the loops from a level on. `reads` begins with what is read so far, and has room for
+    /// what each further level makes of it.
     fn run(&mut self, level: usize, y: usize, output: &[usize], reads: &mut [usize]) {
         let loops = self.loops;
         let here = &loops.levels[level];
@@ -204,8 +204,8 @@ impl Index {
     }
 }
 
-/// Which loop settles each index, and so what is read. `reads` has the axes of the input and of each
-/// weight.
+/// Which loop settles each index, and so what is read. `reads` has the axes of the input and of
+/// each weight.
 fn levels(indices: &[Index], sums: usize, reads: &[Vec<(usize, usize)>]) -> Vec<Level> {
     let mut levels = vec![Level { indices: vec![], reads: vec![vec![]; reads.len()] }; sums + 1];
     let mut settled: Vec<usize> = Vec::with_capacity(indices.len());

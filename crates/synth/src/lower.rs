@@ -70,8 +70,8 @@ impl Dims {
     }
 }
 
-/// The graph of an operator, computed as planned: `x` and the weights `w0`, `w1`, .. are its inputs,
-/// in the layout of the operator; `y` is its output.
+/// The graph of an operator, computed as planned: `x` and the weights `w0`, `w1`, .. are its
+/// inputs, in the layout of the operator; `y` is its output.
 ///
 /// # Errors
 ///
@@ -431,8 +431,8 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    /// As a convolution: what both have and is kept is a group, what both have and is summed are input
-    /// channels, what the weight alone has are output channels, and the rest is space.
+    /// As a convolution: what both have and is kept is a group, what both have and is summed are
+    /// input channels, what the weight alone has are output channels, and the rest is space.
     fn convolution(&mut self, weight: usize, coords: &Coords, sums: &Coords, windows: &[Coord]) -> Result<(), LowerError> {
         let parts: Vec<(Coord, Coord, Coord)> = windows
             .iter()

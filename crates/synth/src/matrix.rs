@@ -42,7 +42,8 @@ pub(crate) fn add_product(a: Matrix<'_>, b: Matrix<'_>, to: &mut [f32]) {
     assert!(b.rows == k && to.len() == m * n, "a product of {m}x{k} and {}x{n} in {} elements", b.rows, to.len());
     let [a_row, a_column] = a.strides.map(|stride| stride as isize);
     let [b_row, b_column] = b.strides.map(|stride| stride as isize);
-    // SAFETY: sizes and strides are those of the slices, as asserted here and where matrices are made.
+    // SAFETY: sizes and strides are those of the slices, as asserted here and where matrices are
+    // made.
     unsafe {
         let (a, b) = (a.elements.as_ptr(), b.elements.as_ptr());
         matrixmultiply::sgemm(m, k, n, 1.0, a, a_row, a_column, b, b_row, b_column, 1.0, to.as_mut_ptr(), n as isize, 1);

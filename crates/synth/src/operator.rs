@@ -27,8 +27,8 @@ pub struct Operator {
 impl Operator {
     /// The operators that a state is, one for each way to tell axes of one size apart.
     ///
-    /// Where an axis of the input can be read along the same axis of the output, those that exchange
-    /// axes are left out: they only transpose what the others compute.
+    /// Where an axis of the input can be read along the same axis of the output, those that
+    /// exchange axes are left out: they only transpose what the others compute.
     pub fn of(state: &State, coordinates: &Coordinates<'_>) -> Vec<Operator> {
         if state.weights.is_empty() || state.data.iter().any(|coord| coordinates.facts(*coord).skips) {
             return vec![];

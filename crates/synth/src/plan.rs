@@ -117,8 +117,8 @@ impl Plan {
 }
 
 impl Stage {
-    /// The axes that it works on, ascending, for a tensor with these: those that it leaves, and what it
-    /// sums over.
+    /// The axes that it works on, ascending, for a tensor with these: those that it leaves, and
+    /// what it sums over.
     pub fn at_work(&self, axes: &[Coord], operator: &Operator, coordinates: &Coordinates<'_>) -> Coords {
         let mut axes: Coords = axes.iter().copied().collect();
         match self {
@@ -280,7 +280,8 @@ impl Planner<'_, '_, '_> {
             // Reshaping moves nothing, and what is transposed for it depends on the stages around.
             Stage::Open(axis) if matches!(self.coordinates.get(*axis), Coordinate::Split(..)) => (0.0, 0.0),
             Stage::Close(..) => (0.0, 0.0),
-            // A convolution slides its windows itself, but where a window's position is an axis already.
+            // A convolution slides its windows itself, but where a window's position is an axis
+            // already.
             Stage::Open(axis) if self.is_free_window(*axis, node) => (0.0, 0.0),
             Stage::Open(_) | Stage::Repeat(_) => (0.0, self.volume(&next.axes)),
         }

@@ -9,8 +9,8 @@ use crate::key::Key;
 use crate::state::State;
 use crate::steps::Sizes;
 
-/// Draws operators: what is summed over first, evenly, then one step after another, in proportion to
-/// the ways that lead on from it.
+/// Draws operators: what is summed over first, evenly, then one step after another, in proportion
+/// to the ways that lead on from it.
 pub struct Sampler {
     random: SplitMix64,
     completions: Completions,
@@ -112,13 +112,15 @@ impl Sampler {
         self.on(explorer, state, sums, end, &mut budget)
     }
 
-    /// From a state that so many steps made to a complete operator, with few steps more than it takes.
+    /// From a state that so many steps made to a complete operator, with few steps more than it
+    /// takes.
     pub fn rollout(&mut self, explorer: &mut Explorer<'_>, state: State, steps: usize) -> Option<State> {
         let depth = explorer.spec().limits.depth;
         let opening = state.is_opening(&explorer.coordinates);
         let mut state = state;
         let mut steps = steps;
-        // From sums alone the input may be out of reach: some more sums, at random, bring what is missing.
+        // From sums alone the input may be out of reach: some more sums, at random, bring what is
+        // missing.
         while opening && explorer.filter.distance && explorer.distance(&state).is_none_or(|d| steps + 1 + usize::from(d) > depth) {
             let children = explorer.children(&state);
             let sums: Vec<usize> = (0..children.len()).filter(|at| children[*at].state.is_opening(&explorer.coordinates)).collect();

@@ -71,8 +71,8 @@ pub struct Limits {
     pub reduction_growth: f64,
     /// The axes that one weight adds have at most this many elements.
     pub added: u64,
-    /// The least and the largest size, in the layer where it is largest, of an axis that only weights
-    /// share.
+    /// The least and the largest size, in the layer where it is largest, of an axis that only
+    /// weights share.
     pub shared: (u64, u64),
     /// The fewest elements of a weight.
     pub weight: u64,
@@ -335,8 +335,8 @@ impl Spec {
         self.input.iter().map(|axis| axis.size).collect()
     }
 
-    /// Multiplications of the dense layer that the operator stands for, in all layers together: each
-    /// output sums over all channels and a window of [`Limits::dense_window`] elements.
+    /// Multiplications of the dense layer that the operator stands for, in all layers together:
+    /// each output sums over all channels and a window of [`Limits::dense_window`] elements.
     ///
     /// Channels are the unordered axes of the input; without any, all axes that the output lacks.
     pub fn dense_macs(&self) -> f64 {
@@ -345,8 +345,8 @@ impl Spec {
         self.layers.iter().map(|layer| self.real(size, layer) * self.dense_terms() * layer.count as f64).sum()
     }
 
-    /// Terms that the dense layer has at some sizes, without the batch, if it goes through half of the
-    /// channels.
+    /// Terms that the dense layer has at some sizes, without the batch, if it goes through half of
+    /// the channels.
     pub(crate) fn half_rank_terms_at(&self, layer: &Layer) -> f64 {
         let size: Size = self.output.iter().map(|axis| axis.size).chain(self.summed()).collect();
         let channels = self.input.iter().chain(&self.output).filter(|axis| axis.unordered);

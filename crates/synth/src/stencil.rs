@@ -28,8 +28,8 @@ pub struct Stencil {
     pub offsets: Vec<Offset>,
     /// Elements of each weight.
     pub weights: Vec<usize>,
-    /// For each term its place in the matrix, then an element of each weight, where all sums that are
-    /// kept apart are at their first position.
+    /// For each term its place in the matrix, then an element of each weight, where all sums that
+    /// are kept apart are at their first position.
     places: Vec<u32>,
     /// For each position of these sums, how much further the element of each weight lies.
     inner: Vec<u32>,
@@ -61,8 +61,8 @@ const BY_PRODUCTS: usize = 50;
 impl Stencil {
     /// The stencil of an operator at the sizes of a layer, with at least these offsets.
     ///
-    /// `None` if a size is no whole number there, if it does not treat all positions alike, or if it
-    /// takes longer than `most` terms, one by one.
+    /// `None` if a size is no whole number there, if it does not treat all positions alike, or if
+    /// it takes longer than `most` terms, one by one.
     pub fn of(operator: &Operator, layer: &Layer, offsets: &[Offset], most: usize, coordinates: &Coordinates<'_>) -> Option<Stencil> {
         let apart = apart(operator, coordinates);
         let all = Loops::at(operator, layer, coordinates)?;
@@ -169,7 +169,8 @@ impl Stencil {
         matrix
     }
 
-    /// For each element of a weight, how much the sum of `matrix * self.matrix(weights)` grows with it.
+    /// For each element of a weight, how much the sum of `matrix * self.matrix(weights)` grows with
+    /// it.
     pub fn gradient(&self, weight: usize, weights: &[Vec<f32>], matrix: &[f32]) -> Vec<f32> {
         let mut gradient = vec![0.0; self.weights[weight]];
         let inner = self.inner.len() / self.weights.len().max(1);
@@ -195,7 +196,8 @@ impl Stencil {
         gradient
     }
 
-    /// The two weights as factors of one matrix, if they are that: every element of each is in it once.
+    /// The two weights as factors of one matrix, if they are that: every element of each is in it
+    /// once.
     pub(crate) fn factored(&self) -> Option<Factored> {
         let [block] = &self.blocks[..] else { return None };
         let rank = self.inner.len() / 2;
@@ -278,8 +280,8 @@ impl Stencil {
     }
 }
 
-/// Sums that the input does not depend on, and that are axes of weights by themselves or with others
-/// of their kind.
+/// Sums that the input does not depend on, and that are axes of weights by themselves or with
+/// others of their kind.
 fn apart(operator: &Operator, coordinates: &Coordinates<'_>) -> Vec<Coord> {
     let read = coordinates.with_parts(operator.input.iter().copied());
     let mut apart: Vec<Coord> = operator.sums.iter().copied().filter(|sum| !read.contains(sum)).collect();

@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 /// Source of a file with a module for each graph of an operator: the formula as `FORMULA`, and as
 /// `LAYERS` the modules by the shapes, without the batch, of what they read and make.
 ///
-/// A module's input is its graph's first, its weights are parameters. The batch, the first axis, may
-/// have any size. `None` if a graph has an operator or a size that [`graph`](crate::graph) does not
-/// write.
+/// A module's input is its graph's first, its weights are parameters. The batch, the first axis,
+/// may have any size. `None` if a graph has an operator or a size that [`graph`](crate::graph) does
+/// not write.
 pub fn source(formula: &str, graphs: &[Graph]) -> Option<String> {
     let mut text = String::from("import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n");
     let _ = writeln!(text, "FORMULA = \"{formula}\"");

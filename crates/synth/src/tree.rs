@@ -1,12 +1,12 @@
 //! Monte Carlo tree search over partial operators (Syno, section 7.2).
 //!
-//! As published: UCB1-tuned, and children that become visible one after another as a node is visited
-//! (progressive widening). Mended: rewards lie between 0 and 1, as UCB1-tuned supposes; what is known
-//! of a step from elsewhere in the tree counts in the score of visible children, too (GRAVE, Cazenave
-//! 2015), not only in the choice of the next hidden one; and operators with one key are one operator,
-//! which is never asked about twice.
+//! As published: UCB1-tuned, and children that become visible one after another as a node is
+//! visited (progressive widening). Mended: rewards lie between 0 and 1, as UCB1-tuned supposes;
+//! what is known of a step from elsewhere in the tree counts in the score of visible children, too
+//! (GRAVE, Cazenave 2015), not only in the choice of the next hidden one; and operators with one
+//! key are one operator, which is never asked about twice.
 
-use regraft_ir::SplitMix64;
+use regraft_ir::{SplitMix64, fnv1a};
 use rustc_hash::FxHashMap;
 
 use crate::coordinate::Coordinates;
@@ -71,8 +71,8 @@ impl Tree {
         Tree { nodes: FxHashMap::default(), rewards: FxHashMap::default(), random: SplitMix64(seed) }
     }
 
-    /// An operator to judge next; `None` if no new one is found. What is known already is rewarded on
-    /// the way.
+    /// An operator to judge next; `None` if no new one is found. What is known already is rewarded
+    /// on the way.
     pub fn propose(&mut self, explorer: &mut Explorer<'_>, sampler: &mut Sampler) -> Option<Proposal> {
         for _ in 0..FAILURES {
             let mut state = explorer.start();
@@ -208,5 +208,5 @@ fn kind(step: &Step, coordinates: &Coordinates<'_>) -> u64 {
             format!("contract {} + {}", list(shared), list(added))
         }
     };
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    fnv1a(text.bytes())
 }

@@ -13,8 +13,8 @@ use crate::spec::Layer;
 /// Source of a Python function that declares the operator in TVM's tensor expressions, one
 /// `te.compute` for each sum of the plan, at the sizes of a layer.
 ///
-/// A window is guarded by the size of the *axis* that it slides over. The published generator guards
-/// it by its own width, so that its kernels compute a sliver of the output.
+/// A window is guarded by the size of the *axis* that it slides over. The published generator
+/// guards it by its own width, so that its kernels compute a sliver of the output.
 ///
 /// `None` if a size is no whole number there.
 pub fn expression(operator: &Operator, plan: &Plan, layer: &Layer, coordinates: &Coordinates<'_>) -> Option<String> {

@@ -72,8 +72,8 @@ fn no_path_is_shorter_than_the_distance() {
     assert!(compared > 30, "{compared}");
 }
 
-/// Appendix A.4: in a graph of splits and merges, each component with `O` axes below and `I` above has
-/// at least `O - 1` splits and `I - 1` merges, and as many more of one as of the other.
+/// Appendix A.4: in a graph of splits and merges, each component with `O` axes below and `I` above
+/// has at least `O - 1` splits and `I - 1` merges, and as many more of one as of the other.
 #[test]
 fn components_have_the_splits_and_merges_of_the_theorem() {
     let mut random = SplitMix64(7);

@@ -48,8 +48,8 @@ fn canonical_forms_are_audited() {
     assert_eq!(audit.all == audit.approximate, lost == 0, "what is lost has a form to blame: {audit:?}");
 }
 
-/// A tree search under a reward that a window gets: it finds windows more often than chance does, and
-/// never proposes what was judged.
+/// A tree search under a reward that a window gets: it finds windows more often than chance does,
+/// and never proposes what was judged.
 #[test]
 fn tree_search_learns_what_is_rewarded() {
     let spec = Spec::parse(SMALL).unwrap();

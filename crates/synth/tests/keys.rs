@@ -12,8 +12,8 @@ fn spec() -> Spec {
     presets::find("resnet-18-layer").unwrap().spec
 }
 
-/// Whether two operators are proved to be the same, whatever the primary sizes, with some order of the
-/// axes of the second one's weights.
+/// Whether two operators are proved to be the same, whatever the primary sizes, with some order of
+/// the axes of the second one's weights.
 fn proved(a: &Operator, b: &Operator, coordinates: &mut Coordinates<'_>) -> bool {
     let layer = Bindings::new(coordinates.spec).layers()[0].clone();
     let (Some(plan), Some(_)) = (Plan::of(a, coordinates), Plan::of(b, coordinates)) else { return false };
@@ -67,8 +67,8 @@ fn permutations(coords: &Coords) -> Vec<Coords> {
     found
 }
 
-/// What each element of a single weight meets, at a binding: inputs in outputs, channels where they are.
-/// Two operators of one weight with equal sets differ in the layout of the weight alone.
+/// What each element of a single weight meets, at a binding: inputs in outputs, channels where they
+/// are. Two operators of one weight with equal sets differ in the layout of the weight alone.
 fn supports(operator: &Operator, binding: usize, coordinates: &Coordinates<'_>) -> Option<Vec<Vec<(usize, usize)>>> {
     let layer = Bindings::new(coordinates.spec).layers()[binding].clone();
     let loops = Loops::at(operator, &layer, coordinates)?;

@@ -1,4 +1,5 @@
-//! Graphs of Regraft's operators on the tensors of a `burn` backend, which may know their gradients.
+//! Graphs of Regraft's operators on the tensors of a `burn` backend, which may know their
+//! gradients.
 
 use std::collections::HashMap;
 use std::future::Future;

@@ -28,9 +28,9 @@ impl Default for Schedule {
     }
 }
 
-/// Trains networks from one seed; the last run of each, in their order. Runs that the store knows are
-/// not repeated, unless a later milestone asks for the network itself. `go_on` is asked before each
-/// epoch; what was trained until then stays.
+/// Trains networks from one seed; the last run of each, in their order. Runs that the store knows
+/// are not repeated, unless a later milestone asks for the network itself. `go_on` is asked before
+/// each epoch; what was trained until then stays.
 ///
 /// # Errors
 ///

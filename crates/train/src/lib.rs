@@ -1,5 +1,5 @@
-//! Trains small networks with operators of [`regraft_synth`] as their layers, and tells how accurate
-//! they become.
+//! Trains small networks with operators of [`regraft_synth`] as their layers, and tells how
+//! accurate they become.
 //!
 //! | what | where |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! `regraft-train`: how accurate small networks with these operators become; and networks to try them on.
+//! `regraft-train`: how accurate small networks with these operators become; and networks to try
+//! them on.
 
 mod policy_command;
 mod xrlflow_command;

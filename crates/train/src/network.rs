@@ -17,8 +17,8 @@ pub struct Parameter {
     pub start: (f32, f32),
 }
 
-/// A network as a graph: the images are its first input, its parameters the others, and for each image
-/// a number for each class is its output.
+/// A network as a graph: the images are its first input, its parameters the others, and for each
+/// image a number for each class is its output.
 #[derive(Clone, Debug)]
 pub struct Network {
     /// The graph.
@@ -27,7 +27,8 @@ pub struct Network {
     pub parameters: Vec<Parameter>,
 }
 
-/// The specification of the network's layers, a preset: `[C_in, H, H]` to `[C_out, H, H]`, at two widths.
+/// The specification of the network's layers, a preset: `[C_in, H, H]` to `[C_out, H, H]`, at two
+/// widths.
 ///
 /// # Panics
 ///
@@ -45,8 +46,8 @@ const WIDTHS: [usize; 2] = [32, 64];
 const EPSILON: f64 = 1e-5;
 
 impl Network {
-    /// The network for so many images at once, with an operator of [`spec`] in its layers; `None` if
-    /// the operator cannot be written.
+    /// The network for so many images at once, with an operator of [`spec`] in its layers; `None`
+    /// if the operator cannot be written.
     pub fn new(operator: &Operator, plan: &Plan, batch: usize, coordinates: &Coordinates<'_>) -> Option<Network> {
         let mut graph = Graph::new("small-network");
         let x = graph.add_input("x", TensorType::new(DType::F32, [batch as i64, CHANNELS as i64, SIDE as i64, SIDE as i64]));
@@ -91,7 +92,8 @@ impl Builder<'_, '_> {
         self.add(Op::Add(arithmetic::Add {}), &[y, bias])
     }
 
-    /// The operator in the specification's layer of this number, normalized, without negative values.
+    /// The operator in the specification's layer of this number, normalized, without negative
+    /// values.
     fn layer(&mut self, x: ValueId, layer: usize, outputs: usize) -> Option<ValueId> {
         let spec = self.coordinates.spec;
         let mut sizes: Layer = spec.layers[layer].clone();

@@ -32,15 +32,15 @@ pub struct Args {
 enum Command {
     /// Make samples: strong searches on blocks of networks
     ///
-    /// Each block is cut from a network of the zoo, taken some random moves away, and searched at the
-    /// prices of a machine that is drawn. What is in the database is not made again, and an interrupted
-    /// run goes on where it was. Shards have some of the blocks each, on machines of their own, say;
-    /// `--merge` puts them together, and gives the samples that one run would make.
+    /// Each block is cut from a network of the zoo, taken some random moves away, and searched at
+    /// the prices of a machine that is drawn. What is in the database is not made again, and an
+    /// interrupted run goes on where it was. Shards have some of the blocks each, on machines of
+    /// their own, say; `--merge` puts them together, and gives the samples that one run would make.
     Data(Data),
     /// Train a policy on samples, which are made first where they are missing
     ///
-    /// The same weights for the same samples and seed. After each epoch what was learned is kept: an
-    /// interrupted training goes on from there.
+    /// The same weights for the same samples and seed. After each epoch what was learned is kept:
+    /// an interrupted training goes on from there.
     Train(Train),
     /// Compare searches that a policy guides with those by price alone
     ///
@@ -49,9 +49,9 @@ enum Command {
     Eval(Eval),
     /// Train an agent of X-RLflow on one model, as published or with its defects mended
     ///
-    /// Episodes of rewrites, and updates by proximal policy optimization in turn. An interrupted training
-    /// goes on after the last update; `regraft compare MODEL --search xrlflow --agent FILE` uses what was
-    /// learned.
+    /// Episodes of rewrites, and updates by proximal policy optimization in turn. An interrupted
+    /// training goes on after the last update; `regraft compare MODEL --search xrlflow --agent
+    /// FILE` uses what was learned.
     Xrlflow(crate::xrlflow_command::Args),
 }
 
@@ -106,15 +106,15 @@ pub struct Train {
     /// Database of samples; only what is in it is learned from
     #[arg(long, value_name = "FILE", conflicts_with_all = ["models", "detours", "blocks", "threads"])]
     samples: Option<PathBuf>,
-    /// Leave out these families (attention, convolutional, recurrent) or networks, and tell how good the
-    /// policy is there
+    /// Leave out these families (attention, convolutional, recurrent) or networks, and tell how
+    /// good the policy is there
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     without: Vec<String>,
     /// Epochs
     #[arg(long, value_name = "N", default_value_t = 15)]
     epochs: usize,
-    /// Rounds of expert iteration after that: the policy searches the blocks that it learned from, and learns
-    /// from the states that it comes to, which the teacher labels
+    /// Rounds of expert iteration after that: the policy searches the blocks that it learned from,
+    /// and learns from the states that it comes to, which the teacher labels
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "samples")]
     rounds: usize,
     /// Draw the curves of training

@@ -1,5 +1,5 @@
-//! ResNet-18 for small images (He and others, "Deep Residual Learning for Image Recognition", 2016, table
-//! 1 and section 4.2: a 3x3 stem that keeps the size).
+//! ResNet-18 for small images (He and others, "Deep Residual Learning for Image Recognition", 2016,
+//! table 1 and section 4.2: a 3x3 stem that keeps the size).
 
 use anyhow::{Context, Result, ensure};
 use burn_flex::{Flex, FlexDevice};
@@ -46,8 +46,8 @@ impl ResNet {
         Some(ResNet { network: Network { graph, parameters }, shape, moments })
     }
 
-    /// The network with these parameters, for inference on so many images at once: each convolution with
-    /// its normalization is one convolution. Means and variances are those of the images.
+    /// The network with these parameters, for inference on so many images at once: each convolution
+    /// with its normalization is one convolution. Means and variances are those of the images.
     ///
     /// # Errors
     ///

@@ -21,8 +21,8 @@ type Outer = Autodiff<Flex>;
 pub struct Training<'n> {
     network: &'n Network,
     batch: usize,
-    /// Values of the parameters, and the running means of their gradients and of the squares of these
-    /// (Kingma and Ba, "Adam", 2015, algorithm 1).
+    /// Values of the parameters, and the running means of their gradients and of the squares of
+    /// these (Kingma and Ba, "Adam", 2015, algorithm 1).
     parameters: Vec<[Vec<f32>; 3]>,
     steps: i32,
     seed: u64,
@@ -132,8 +132,8 @@ impl<'n> Training<'n> {
     }
 }
 
-/// Share of images of which a graph says the right class: its first input takes batches of this shape,
-/// the others are these.
+/// Share of images of which a graph says the right class: its first input takes batches of this
+/// shape, the others are these.
 ///
 /// # Errors
 ///

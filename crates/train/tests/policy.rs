@@ -1,5 +1,5 @@
-//! A policy: what is trained is what is computed elsewhere; training learns, repeats, and goes on where
-//! it was.
+//! A policy: what is trained is what is computed elsewhere; training learns, repeats, and goes on
+//! where it was.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

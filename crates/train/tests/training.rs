@@ -81,8 +81,8 @@ fn the_executor_agrees_with_the_reference() {
     }
 }
 
-/// What is written of a trained ResNet computes what training computed, where means and variances are
-/// those of one batch.
+/// What is written of a trained ResNet computes what training computed, where means and variances
+/// are those of one batch.
 #[test]
 fn a_resnet_is_folded_for_inference() {
     let shape = Shape { side: 8, width: 4, blocks: 1 };

@@ -1,5 +1,5 @@
-//! `Agent`: the published network in plain loops (X-RLflow, section 3.3 and table 4; where the paper and
-//! its code differ, as in the code).
+//! `Agent`: the published network in plain loops (X-RLflow, section 3.3 and table 4; where the
+//! paper and its code differ, as in the code).
 
 use regraft_ir::SplitMix64;
 
@@ -52,8 +52,8 @@ impl<'w> Agent<'w> {
         Agent { weights, numbers: Default::default(), sent: Default::default() }
     }
 
-    /// Of a state: the graphs of its candidates, and its own last. Rows are always the same ones, and more
-    /// of them from time to time.
+    /// Of a state: the graphs of its candidates, and its own last. Rows are always the same ones,
+    /// and more of them from time to time.
     pub fn judge(&mut self, rows: &Rows, pools: &[Pool]) -> Judgement {
         self.compute(rows);
         let mut slots = Vec::with_capacity(pools.len() * POOLED);

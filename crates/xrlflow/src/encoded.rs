@@ -8,9 +8,9 @@ pub const TYPES: usize = 48;
 /// Numbers of an edge: the last sizes of the tensor.
 pub const EDGE: usize = 4;
 
-/// What is told apart: the operators of the published table as far as graphs have them here, and what
-/// stands for its fused ones. Attributes are invisible, as published: a kernel's size shows in its
-/// weight's shape alone.
+/// What is told apart: the operators of the published table as far as graphs have them here, and
+/// what stands for its fused ones. Attributes are invisible, as published: a kernel's size shows in
+/// its weight's shape alone.
 const TOLD_APART: [OpKind; TYPES - 1] = [
     OpKind::Input,
     OpKind::Constant,
@@ -70,8 +70,8 @@ pub enum Sizes {
     Logarithmic,
 }
 
-/// A graph: nodes with their types, and edges with the shapes of tensors (X-RLflow, section 3.3). Inputs
-/// and weights are nodes, too. Every node has an edge to itself, of zeros.
+/// A graph: nodes with their types, and edges with the shapes of tensors (X-RLflow, section 3.3).
+/// Inputs and weights are nodes, too. Every node has an edge to itself, of zeros.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Encoded {
     /// The type of each node.

@@ -15,8 +15,8 @@ use crate::view::View;
 /// What times a state, in ns.
 pub type Timer<'t> = dyn FnMut(&Engine<'_>) -> f64 + 't;
 
-/// A graph under rewriting. A state is the current graph with the graphs that one rewrite leads to; an
-/// action takes one of these, or stops.
+/// A graph under rewriting. A state is the current graph with the graphs that one rewrite leads to;
+/// an action takes one of these, or stops.
 pub struct Environment<'s, 'e, 'm> {
     engine: &'s mut Engine<'e>,
     matcher: &'s mut Matcher<'m>,
@@ -202,8 +202,8 @@ impl<'s, 'e, 'm> Environment<'s, 'e, 'm> {
         &self.best
     }
 
-    /// Takes these actions in an episode of their own: what was found by another environment of the same
-    /// graph counts as found here.
+    /// Takes these actions in an episode of their own: what was found by another environment of the
+    /// same graph counts as found here.
     pub fn replay(&mut self, actions: &[usize]) {
         self.reset();
         for action in actions {

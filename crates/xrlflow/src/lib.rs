@@ -1,8 +1,10 @@
 //! X-RLflow (He and others, "X-RLflow: graph reinforcement learning for neural network subgraphs
-//! transformation", MLSys 2023): rewriting as a Markov decision process, and the agent that walks in it.
+//! transformation", MLSys 2023): rewriting as a Markov decision process, and the agent that walks
+//! in it.
 //!
-//! An agent is trained on one graph, by `regraft policy xrlflow`; here it is only computed, in plain
-//! loops. The defects of the published program are mended, and each can be restored: see [`Defects`].
+//! An agent is trained on one graph, by `regraft policy xrlflow`; here it is only computed, in
+//! plain loops. The defects of the published program are mended, and each can be restored: see
+//! [`Defects`].
 
 mod agent;
 mod encoded;

@@ -68,7 +68,8 @@ impl Strategy for XRLflow<'_> {
     }
 }
 
-/// Episodes of random actions, and the best state that any came by: what an agent must be better than.
+/// Episodes of random actions, and the best state that any came by: what an agent must be better
+/// than.
 #[derive(Clone, Copy, Debug)]
 pub struct Random {
     /// Episodes at most.

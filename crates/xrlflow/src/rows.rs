@@ -1,10 +1,10 @@
 //! `Rows`: nodes of many graphs, each distinct one once.
 //!
-//! The candidates of a state differ from it in a few nodes, and networks repeat blocks. What the network
-//! computes for a node in a round follows from what it computed for the node itself and for those that
-//! it reads in the round before. So nodes for which all that is equal are one row, in whatever graph, and
-//! are computed once: the same numbers as of the disjoint union of all graphs (X-RLflow's "meta-graph",
-//! section 3.3), for a small part of the work.
+//! The candidates of a state differ from it in a few nodes, and networks repeat blocks. What the
+//! network computes for a node in a round follows from what it computed for the node itself and for
+//! those that it reads in the round before. So nodes for which all that is equal are one row, in
+//! whatever graph, and are computed once: the same numbers as of the disjoint union of all graphs
+//! (X-RLflow's "meta-graph", section 3.3), for a small part of the work.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::encoded::EDGE;
 /// Rounds of attention.
 pub const ROUNDS: usize = 5;
 
-/// What is known of a node before the first round: its type, and the sums of the shapes on the edges that
-/// leave and enter it, as bits.
+/// What is known of a node before the first round: its type, and the sums of the shapes on the
+/// edges that leave and enter it, as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct First {
     pub(crate) kind: u8,
@@ -26,8 +26,8 @@ pub(crate) struct First {
     pub(crate) into: [u32; EDGE],
 }
 
-/// A row of a round: rows of the round before, the node itself first, then those that it reads, sorted;
-/// the node reads itself, too.
+/// A row of a round: rows of the round before, the node itself first, then those that it reads,
+/// sorted; the node reads itself, too.
 pub(crate) type Senders = Arc<[u32]>;
 
 /// Distinct nodes, by round.
@@ -39,7 +39,8 @@ pub struct Rows {
     round_of: [FxHashMap<Senders, u32>; ROUNDS],
 }
 
-/// A graph as rows of the last round, and how many of its nodes each is; or what it has more than another.
+/// A graph as rows of the last round, and how many of its nodes each is; or what it has more than
+/// another.
 pub type Pool = Arc<[(u32, i32)]>;
 
 /// What a node hears from in a round: rows of the round before.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How an agent looks at graphs, how it is rewarded, and how it is trained (X-RLflow, MLSys 2023, table 4
-/// and section 4; what the paper leaves open is as in its code).
+/// How an agent looks at graphs, how it is rewarded, and how it is trained (X-RLflow, MLSys 2023,
+/// table 4 and section 4; what the paper leaves open is as in its code).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -17,7 +17,8 @@ pub struct Settings {
     pub growth: f64,
     /// What a reward is worth a step later.
     pub discount: f32,
-    /// How far advantages look ahead (Schulman and others, "Generalized advantage estimation", 2016).
+    /// How far advantages look ahead (Schulman and others, "Generalized advantage estimation",
+    /// 2016).
     pub lambda: f32,
     /// By how much a probability may change in an update (Schulman and others, "Proximal policy
     /// optimization", 2017).
@@ -54,8 +55,8 @@ pub enum Shaping {
     None,
     /// 0.1, as published: as much for eighty idle steps as for a gain of 8 %.
     Bonus,
-    /// By what the price list says of the state before and after (potential-based shaping: Ng, Harada
-    /// and Russell, ICML 1999), which changes no optimum.
+    /// By what the price list says of the state before and after (potential-based shaping: Ng,
+    /// Harada and Russell, ICML 1999), which changes no optimum.
     Potential,
 }
 
@@ -67,9 +68,9 @@ pub struct Defects {
     /// senders, which a softmax takes out again. Mended, a leaky ReLU lies between (Velickovic and
     /// others, "Graph attention networks", 2018).
     pub blind_attention: bool,
-    /// Advantages flow from an episode that was cut off into the next one, and the last step of a batch
-    /// is not compared with its value. Mended, an episode that was cut off ends with the value of its
-    /// last state.
+    /// Advantages flow from an episode that was cut off into the next one, and the last step of a
+    /// batch is not compared with its value. Mended, an episode that was cut off ends with the
+    /// value of its last state.
     pub crossing_advantages: bool,
     /// The last state of an episode is returned, not the best one.
     pub last_state: bool,

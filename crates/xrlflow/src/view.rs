@@ -64,8 +64,8 @@ impl<'b> View<'b> {
         pooled(last.collect())
     }
 
-    /// What the graph became by the engine's latest move, as rows of the last round: only what is near the
-    /// move is looked at. The view stays that of the graph before.
+    /// What the graph became by the engine's latest move, as rows of the last round: only what is
+    /// near the move is looked at. The view stays that of the graph before.
     pub fn after(&self, engine: &Engine<'_>, rows: &mut Rows) -> Pool {
         let graph = engine.graph();
         let dirty: Vec<NodeId> = engine.dirty().into_iter().filter(|id| graph.get(*id).is_some()).collect();

@@ -1,4 +1,5 @@
-//! The weights of an agent: one list of matrices, in files with the settings that they were trained by.
+//! The weights of an agent: one list of matrices, in files with the settings that they were trained
+//! by.
 
 use regraft_ir::SplitMix64;
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,8 @@ pub const WIDTH: usize = 64;
 pub const POOLED: usize = 32;
 /// Numbers between a head's input and output.
 pub const HEAD: [usize; 2] = [256, 64];
-/// Numbers of a node before the first round: its type, shapes of the edges that leave and enter, and the
-/// graph's own number, which is 0.
+/// Numbers of a node before the first round: its type, shapes of the edges that leave and enter,
+/// and the graph's own number, which is 0.
 pub const NODE: usize = TYPES + 2 * EDGE + 1;
 
 /// A matrix of the network, stored by inputs: row `i` is what input `i` adds to each output.
@@ -215,8 +216,8 @@ impl Weights {
     }
 }
 
-/// A matrix whose columns are orthogonal, or whose rows are if these are fewer, each of this length, by
-/// the method of Gram and Schmidt.
+/// A matrix whose columns are orthogonal, or whose rows are if these are fewer, each of this
+/// length, by the method of Gram and Schmidt.
 fn orthogonal([inputs, outputs]: [usize; 2], length: f64, random: &mut SplitMix64) -> Vec<f32> {
     let (count, size) = (inputs.min(outputs), inputs.max(outputs));
     let mut vectors: Vec<Vec<f32>> = Vec::with_capacity(count);

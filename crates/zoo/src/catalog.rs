@@ -96,8 +96,8 @@ pub fn list() -> &'static [Entry] {
 /// # Errors
 ///
 /// If there is no such entry, if symbolic sizes are requested of a network without a batch
-/// dimension, or made for one size of images, or if random weights are requested of one whose weights
-/// do not fit into a file.
+/// dimension, or made for one size of images, or if random weights are requested of one whose
+/// weights do not fit into a file.
 pub fn build(name: &str, options: &Options) -> Result<ModelProto, ZooError> {
     let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
         return Err(ZooError::Unknown { name: name.to_owned(), nearest: nearest(name) });

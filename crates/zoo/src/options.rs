@@ -8,8 +8,8 @@ pub struct Options {
     pub seed: u64,
     /// Makes the first dimension of every input and output the symbol `N`.
     pub dynamic_batch: bool,
-    /// Makes the sizes of the image or recording symbols: `H` and `W`, or `L`. What is between input
-    /// and output is then declared without sizes.
+    /// Makes the sizes of the image or recording symbols: `H` and `W`, or `L`. What is between
+    /// input and output is then declared without sizes.
     pub dynamic_field: bool,
     /// What the weight tensors contain.
     pub weights: Weights,
@@ -24,7 +24,7 @@ pub enum Weights {
     /// Zeros of the right size, which cost almost no time or memory. For uses that only need the
     /// structure. Weights of one shape are equal, and may be merged.
     Zeros,
-    /// A few numbers and zeros, as cheap, such that no two weights begin alike. For searches, which go
-    /// by types and by what is the same.
+    /// A few numbers and zeros, as cheap, such that no two weights begin alike. For searches, which
+    /// go by types and by what is the same.
     Outlines,
 }

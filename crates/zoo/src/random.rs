@@ -1,7 +1,7 @@
 //! Random numbers addressed by position, so that a part of a tensor can be generated without the
 //! rest.
 
-use regraft_ir::random::scramble;
+use regraft_ir::{fnv1a, scramble};
 
 /// Step between the states of consecutive positions (the odd integer nearest to 2^64 divided by the
 /// golden ratio).
@@ -15,9 +15,7 @@ pub(crate) struct Stream(u64);
 impl Stream {
     /// The sequence for `name` under `seed`.
     pub(crate) fn new(seed: u64, name: &str) -> Self {
-        // FNV-1a: the hash must never change with the standard library.
-        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Self(scramble(seed.wrapping_add(STEP)) ^ scramble(hash))
+        Self(scramble(seed.wrapping_add(STEP)) ^ scramble(fnv1a(name.bytes())))
     }
 
     /// The number at `position`, uniform in `[0, 1)` with 24 bits.

@@ -15,8 +15,8 @@ use crate::priced::Priced;
 
 /// Write the e-graph of a model, grown by the rules
 ///
-/// The format is that of the crate egraph-serialize, which `regraft egraph extract` reads. Costs are
-/// in nanoseconds, of each operator by itself.
+/// The format is that of the crate egraph-serialize, which `regraft egraph extract` reads. Costs
+/// are in nanoseconds, of each operator by itself.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  regraft egraph dump model.onnx -o model.json --nodes 2000\n  regraft egraph dump paper-bert --iterations 0 > initial.json"

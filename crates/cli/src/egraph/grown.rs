@@ -37,7 +37,8 @@ enum Filter {
     Kept,
     /// Rewrites are left out whose operands depend on what they replace (TENSAT)
     Vanilla,
-    /// The same by a table that is made once per iteration; what is cyclic all the same is cut (TENSAT)
+    /// The same by a table that is made once per iteration; what is cyclic all the same is cut
+    /// (TENSAT)
     Efficient,
 }
 

@@ -68,8 +68,8 @@ pub struct Args {
     resume: bool,
     /// File of the fingerprints of all values: read if it is there, made if it is not
     ///
-    /// They are most of what a shard takes, so shards should share them. Without -o, only the file is
-    /// made.
+    /// They are most of what a shard takes, so shards should share them. Without -o, only the file
+    /// is made.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["count", "merge"])]
     values: Option<PathBuf>,
     /// Only the K-th of N ranges of fingerprints

@@ -151,7 +151,8 @@ fn a_killed_farm_goes_on() {
     assert_eq!(merged, bench.read("whole.pairs"), "shards find what one enumeration finds");
 }
 
-/// Operators are drawn in rounds and judged in parts; a farm that is killed meanwhile loses nothing.
+/// Operators are drawn in rounds and judged in parts; a farm that is killed meanwhile loses
+/// nothing.
 #[test]
 fn operators_are_synthesized_in_rounds() {
     if !has_runtime() {

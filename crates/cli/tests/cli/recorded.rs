@@ -17,8 +17,8 @@ fn pairs() -> Builder {
     model.node("Erf", &[&last], &["y"]).output("y", &["64", "256"])
 }
 
-/// A folder with the model, a recording of it in which every price is what `price` says of its operator, and
-/// a store in which there is something.
+/// A folder with the model, a recording of it in which every price is what `price` says of its
+/// operator, and a store in which there is something.
 fn recorded(price: impl Fn(&str) -> u64) -> Bench {
     let bench = Bench::new();
     bench.write("m.onnx", pairs().bytes());

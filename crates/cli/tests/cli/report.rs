@@ -55,8 +55,8 @@ fn browser() -> Option<std::path::PathBuf> {
     named.or_else(|| names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|path| path.is_file()))
 }
 
-/// In a browser, in the light and in the dark: nothing on its console, drawings there, and pictures in
-/// `screenshots` of the folder of test results, to be looked at.
+/// In a browser, in the light and in the dark: nothing on its console, drawings there, and pictures
+/// in `screenshots` of the folder of test results, to be looked at.
 #[test]
 #[cfg(unix)]
 fn a_report_opens_in_a_browser() {

@@ -3,8 +3,8 @@
 use crate::models::{Builder, mlp};
 use crate::run::{Bench, has_runtime};
 
-/// Two convolutions, of which the second repeats 16 channels of 4 kinds: nearly any operator with fewer
-/// weights matches it.
+/// Two convolutions, of which the second repeats 16 channels of 4 kinds: nearly any operator with
+/// fewer weights matches it.
 fn convolutions() -> Builder {
     Builder::new()
         .input("x", &["N", "16", "12", "12"])

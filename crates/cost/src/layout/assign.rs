@@ -20,8 +20,8 @@ pub struct Assignment {
     pub changes: Vec<Relaid>,
     /// Prices of the kernels and costs of the changes.
     pub total: Ns,
-    /// No assignment costs less; equal to `total` if it is the cheapest. If the target chooses, there
-    /// is no other.
+    /// No assignment costs less; equal to `total` if it is the cheapest. If the target chooses,
+    /// there is no other.
     pub bound: Ns,
 }
 

@@ -37,12 +37,13 @@ pub struct Kernel {
 pub struct Kernels {
     /// At least one.
     pub all: Vec<Kernel>,
-    /// By layout: the operands and results in which it cannot be replaced by the plain one alone, without
-    /// a dearer kernel.
+    /// By layout: the operands and results in which it cannot be replaced by the plain one alone,
+    /// without a dearer kernel.
     pub(super) coupled: Vec<Slots>,
     /// The layouts that cannot be replaced in all of these together.
     pub(super) gains: Layouts,
-    /// For each result, what changing its layout costs: by the layout before, then by the one after.
+    /// For each result, what changing its layout costs: by the layout before, then by the one
+    /// after.
     changes: Vec<Vec<Ns>>,
     /// For each operand and result, what one change of it costs, if all changes cost the same.
     bounds: Vec<Ns>,
@@ -71,7 +72,8 @@ impl Kernel {
         (0..self.operands.len() + self.results.len()).filter(|at| self.slot(*at) == Some(layout)).fold(0, |slots, at| slots | bit(at))
     }
 
-    /// Whether it is `other` with the plain layout in the place of this one in these operands and results.
+    /// Whether it is `other` with the plain layout in the place of this one in these operands and
+    /// results.
     fn is_without(&self, layout: LayoutId, slots: Slots, other: &Kernel) -> bool {
         let plain = |at: usize, id: LayoutId| if id == layout && slots & bit(at) != 0 { PLAIN } else { id };
         self.operands.len() == other.operands.len()
@@ -95,9 +97,9 @@ impl Kernels {
         }
     }
 
-    /// Leaves out kernels than which another one is never dearer, whatever is around, if all changes of a
-    /// value cost the same: for every operand or result in another layout, one change more is the most
-    /// that this can cost (dead-end elimination: Desmet et al., Nature 356, 1992).
+    /// Leaves out kernels than which another one is never dearer, whatever is around, if all
+    /// changes of a value cost the same: for every operand or result in another layout, one change
+    /// more is the most that this can cost (dead-end elimination: Desmet et al., Nature 356, 1992).
     pub(super) fn drop_dominated(&mut self) {
         let replacing = |by: &Kernel, kernel: &Kernel| {
             let differing = (0..self.bounds.len()).filter(|at| by.slot(*at) != kernel.slot(*at));
@@ -138,8 +140,8 @@ impl Kernels {
         (coupled, coupled != 0 && !replaceable(coupled))
     }
 
-    /// What it costs to bring a result from one layout into others, given as bits, each made from the
-    /// one that the node makes.
+    /// What it costs to bring a result from one layout into others, given as bits, each made from
+    /// the one that the node makes.
     pub fn changes(&self, port: u32, from: LayoutId, to: Layouts) -> Ns {
         let row = &self.changes[port as usize][usize::from(from) * self.layouts..][..self.layouts];
         let wanted = (0..self.layouts).filter(|id| *id != usize::from(from) && to >> id & 1 == 1);

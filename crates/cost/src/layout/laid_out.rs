@@ -60,8 +60,8 @@ impl<'a> LaidOut<'a> {
         self.target
     }
 
-    /// The kernels of a node whose plain one costs `price`, without those that cannot be better than
-    /// another one.
+    /// The kernels of a node whose plain one costs `price`, without those that cannot be better
+    /// than another one.
     pub fn kernels(&self, graph: &Graph, id: NodeId, price: Ns) -> Kernels {
         let mut known = kernels(self.target, &self.bindings, graph, id, price);
         let between = |a: &Kernel, b: &Kernel| (&a.operands, &a.results) == (&b.operands, &b.results);

@@ -1,10 +1,10 @@
 //! The cheapest labelling of variables whose costs are tables over few of them.
 //!
-//! Variables are eliminated one after the other (bucket elimination: Dechter, "Bucket elimination: a
-//! unifying framework for reasoning", Artificial Intelligence 113, 1999): the tables that speak of one
-//! become a table over the others in them. Where that table would be too large, the bucket is divided
-//! (mini-buckets: Dechter and Rish, JACM 50(2), 2003), which leaves a lower bound; a labelling is then
-//! read off and improved one variable at a time.
+//! Variables are eliminated one after the other (bucket elimination: Dechter, "Bucket elimination:
+//! a unifying framework for reasoning", Artificial Intelligence 113, 1999): the tables that speak
+//! of one become a table over the others in them. Where that table would be too large, the bucket
+//! is divided (mini-buckets: Dechter and Rish, JACM 50(2), 2003), which leaves a lower bound; a
+//! labelling is then read off and improved one variable at a time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -46,8 +46,8 @@ pub struct Labelling {
     pub bound: Ns,
 }
 
-/// The tables that a variable was eliminated with: all of them, or, if together they were too large,
-/// groups.
+/// The tables that a variable was eliminated with: all of them, or, if together they were too
+/// large, groups.
 struct Bucket {
     variable: u32,
     tables: Vec<Table>,
@@ -103,8 +103,8 @@ impl MinSum {
         Labelling { total: self.cost(&labels), labels, bound }
     }
 
-    /// The label of one variable that is cheapest in these tables, the others as they are; the first of
-    /// several.
+    /// The label of one variable that is cheapest in these tables, the others as they are; the
+    /// first of several.
     fn best<'t>(&self, variable: u32, tables: impl Iterator<Item = &'t Table> + Clone, labels: &mut [u32]) -> u32 {
         let cost = |label: u32, labels: &mut [u32]| {
             labels[variable as usize] = label;
@@ -192,8 +192,8 @@ impl MinSum {
         scope.iter().fold(1, |size, variable| u64::saturating_mul(size, u64::from(self.labels[*variable as usize])))
     }
 
-    /// The tables in groups whose joint tables have at most `limit` entries each, if no single table has
-    /// more.
+    /// The tables in groups whose joint tables have at most `limit` entries each, if no single
+    /// table has more.
     fn groups<'t>(&self, bucket: &'t [Table], limit: usize) -> Vec<Vec<&'t Table>> {
         let size = |scope: &Scope| scope.iter().fold(1usize, |size, one| size.saturating_mul(self.labels[*one as usize] as usize));
         let mut groups: Vec<(Scope, Vec<&Table>)> = Vec::new();

@@ -7,11 +7,11 @@
 //! | find the cheapest layouts of a graph | [`LaidOut::assignment`] |
 //! | search graphs by what they cost in the best layouts | [`LaidOut`], a cost model |
 //!
-//! A node is computed by one of its kernels, each with a layout for every operand and result. A value
-//! is made in one layout; for each other one that readers want, it is changed once, from the one that
-//! it was made in. Inputs and outputs of a model are plain. What all kernels and changes cost is the
-//! cost of the graph (TASO, SOSP 2019, section 5, where a layout is chosen for each operator while
-//! substitutions are searched).
+//! A node is computed by one of its kernels, each with a layout for every operand and result. A
+//! value is made in one layout; for each other one that readers want, it is changed once, from the
+//! one that it was made in. Inputs and outputs of a model are plain. What all kernels and changes
+//! cost is the cost of the graph (TASO, SOSP 2019, section 5, where a layout is chosen for each
+//! operator while substitutions are searched).
 
 mod assign;
 mod kernel;

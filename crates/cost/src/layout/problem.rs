@@ -1,5 +1,6 @@
-//! The choice of layouts as a labelling: a variable for each node, whose labels are its kernels, and
-//! one for each value of several readers, whose labels are the sets of layouts that it is wanted in.
+//! The choice of layouts as a labelling: a variable for each node, whose labels are its kernels,
+//! and one for each value of several readers, whose labels are the sets of layouts that it is
+//! wanted in.
 
 use regraft_ir::{Graph, NodeId, ValueId};
 use smallvec::SmallVec;

@@ -8,11 +8,12 @@ use super::target::{LayoutId, LayoutTarget, PLAIN};
 
 /// The layouts that an assignment need not do without, value by value.
 ///
-/// Consider values that are connected by nodes where a layout cannot be replaced by the plain one in one
-/// operand or result alone. If it can be replaced in all of them together, then an assignment that uses
-/// the layout for some of these values can do without: no kernel gets dearer, and no value is changed
-/// more often. Changes cost no more either, provided that all changes of a value cost the same. So the
-/// layout is of use only where a node gains by it, and to what is connected to that.
+/// Consider values that are connected by nodes where a layout cannot be replaced by the plain one
+/// in one operand or result alone. If it can be replaced in all of them together, then an
+/// assignment that uses the layout for some of these values can do without: no kernel gets dearer,
+/// and no value is changed more often. Changes cost no more either, provided that all changes of a
+/// value cost the same. So the layout is of use only where a node gains by it, and to what is
+/// connected to that.
 pub(super) struct Useful {
     /// By node id: where its results begin.
     first: Vec<u32>,

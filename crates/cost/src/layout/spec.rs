@@ -24,8 +24,8 @@ pub struct KernelSpec {
     /// And those of all results.
     #[serde(default)]
     pub results: Vec<String>,
-    /// The name of a layout that the kernel brings operands into, and results back from, by itself: its
-    /// price is then without these changes, which are added.
+    /// The name of a layout that the kernel brings operands into, and results back from, by itself:
+    /// its price is then without these changes, which are added.
     pub within: Option<String>,
     /// What must hold.
     #[serde(default)]

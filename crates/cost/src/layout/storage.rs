@@ -67,8 +67,8 @@ impl Storage<'_> {
     }
 }
 
-/// Whether `perm` moves nothing of a tensor stored in layout `from`, if its result, whose axis `i` is
-/// axis `perm[i]` of it, is to be stored in layout `to`.
+/// Whether `perm` moves nothing of a tensor stored in layout `from`, if its result, whose axis `i`
+/// is axis `perm[i]` of it, is to be stored in layout `to`.
 pub fn is_view(operand: Storage<'_>, from: LayoutId, perm: &[i64], result: Storage<'_>, to: LayoutId) -> bool {
     let (Some(from), Some(to)) = (operand.stored(from), result.stored(to)) else { return false };
     from.len() == to.len() && from.iter().zip(&to).all(|(from, to)| perm.get(*to) == Some(&(*from as i64)))

@@ -171,7 +171,8 @@ impl<'t> Subject<'t> {
         Some(price.saturating_add(inside))
     }
 
-    /// What it costs to bring all operands from the plain layout into another one, and the results back.
+    /// What it costs to bring all operands from the plain layout into another one, and the results
+    /// back.
     fn changes_within(&self, layout: LayoutId) -> Ns {
         let cost = |(tensor, from, to): (&Typed, LayoutId, LayoutId)| {
             let storage = tensor.storage(self.target);
@@ -181,8 +182,8 @@ impl<'t> Subject<'t> {
         operands.chain(self.results.iter().map(|result| (result, layout, PLAIN))).map(cost).fold(0, Ns::saturating_add)
     }
 
-    /// Takes the changes out of prices that the list charged for: those towards operators that know the
-    /// plain layout alone, and from those that are eager to leave it.
+    /// Takes the changes out of prices that the list charged for: those towards operators that know
+    /// the plain layout alone, and from those that are eager to leave it.
     fn take_out_changes(&self, all: &mut [Kernel]) {
         let node = self.graph.node(self.id);
         let specs = |kind: OpKind| self.target.kernels.iter().filter(move |spec| spec.is_of(kind));

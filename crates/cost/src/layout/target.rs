@@ -1,5 +1,5 @@
-//! `LayoutTarget`: which layouts a target has, what a change of layout costs, and which layouts each
-//! operator can take, as data.
+//! `LayoutTarget`: which layouts a target has, what a change of layout costs, and which layouts
+//! each operator can take, as data.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::roofline::Machine;
 /// fastest.
 pub const PLAIN: LayoutId = 0;
 
-/// A layout by its number: 0 is [`PLAIN`], others are those of [`LayoutTarget::layouts`] in order, from
-/// 1.
+/// A layout by its number: 0 is [`PLAIN`], others are those of [`LayoutTarget::layouts`] in order,
+/// from 1.
 pub type LayoutId = u8;
 
 /// Most layouts of a target besides the plain one: sets of them are kept as bits.
@@ -63,8 +63,9 @@ pub enum Chooser {
     /// We do: the cheapest choice is taken.
     #[default]
     Search,
-    /// The target does, from the operands to the results: an operator takes the first of its kernels
-    /// that is `eager`, or else the first whose operands are there in its layouts, or else the plain one.
+    /// The target does, from the operands to the results: an operator takes the first of its
+    /// kernels that is `eager`, or else the first whose operands are there in its layouts, or else
+    /// the plain one.
     Target,
 }
 
@@ -81,8 +82,8 @@ pub struct LayoutTarget {
     pub chosen_by: Chooser,
     /// Speeds by which operators are priced where there is no price list.
     pub machine: Option<Machine>,
-    /// Whether price lists already charge a node for changes of layout towards neighbours that never
-    /// have, or always have, another layout than the node.
+    /// Whether price lists already charge a node for changes of layout towards neighbours that
+    /// never have, or always have, another layout than the node.
     #[serde(default)]
     pub lists_include_changes: bool,
     /// Whether a transpose that only renames the axes of what is stored costs nothing.
@@ -112,8 +113,8 @@ pub struct Layout {
     pub block: Option<Block>,
 }
 
-/// An axis that is stored in blocks: the places in a block become the fastest axis, and the last block
-/// is filled up.
+/// An axis that is stored in blocks: the places in a block become the fastest axis, and the last
+/// block is filled up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Block {

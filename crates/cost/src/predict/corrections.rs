@@ -19,12 +19,12 @@ pub struct Residual {
     pub weight: f64,
 }
 
-/// What is added to the logarithms of predictions: medians of residuals over those of a class of kernels,
-/// drawn to that over all operators where there are few, as that is to nothing.
+/// What is added to the logarithms of predictions: medians of residuals over those of a class of
+/// kernels, drawn to that over all operators where there are few, as that is to nothing.
 ///
-/// Operators of a model are off together by chance, too. Drawn less, predictions are worse for other operators
-/// of the same model on the machine that they were learned on; medians for each kind of operator are no better
-/// anywhere.
+/// Operators of a model are off together by chance, too. Drawn less, predictions are worse for
+/// other operators of the same model on the machine that they were learned on; medians for each
+/// kind of operator are no better anywhere.
 #[derive(Clone, Debug, Default)]
 pub struct Corrections {
     residuals: FxHashMap<Signature, Residual>,

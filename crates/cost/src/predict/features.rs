@@ -15,8 +15,9 @@ const SHRINKAGE: f64 = 2.0;
 
 /// What the words around a node are worth: the mean value of the samples that have them.
 ///
-/// Ordered so, a tree finds the best division of the words into two parts as if they were numbers (Breiman,
-/// Friedman, Olshen and Stone, "Classification and regression trees", 1984, section 4.2.2).
+/// Ordered so, a tree finds the best division of the words into two parts as if they were numbers
+/// (Breiman, Friedman, Olshen and Stone, "Classification and regression trees", 1984, section
+/// 4.2.2).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vocabulary {
     /// By the keys of words.

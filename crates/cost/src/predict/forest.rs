@@ -112,7 +112,8 @@ impl Growing<'_> {
         self.grow(above, depth + 1);
     }
 
-    /// The feature and bound that leave the least variance, of some features; `None` if none leaves less.
+    /// The feature and bound that leave the least variance, of some features; `None` if none leaves
+    /// less.
     fn split(&mut self, drawn: &[u32]) -> Option<(usize, f32)> {
         if drawn.len() < 2 * LEAF {
             return None;

@@ -30,14 +30,15 @@ pub struct Judged {
     pub nodes: usize,
     /// Those of them that no other list has in another context.
     pub new: usize,
-    /// The roofline at the best speeds seen in other lists, as searches guess after runs on other models, or the
-    /// least price in another context.
+    /// The roofline at the best speeds seen in other lists, as searches guess after runs on other
+    /// models, or the least price in another context.
     pub guess: Option<Errors>,
     /// The same, in the middle of what is known: as much slower as others are at the median.
     pub scaled: Option<Errors>,
     /// What was learned from other lists.
     pub learned: Option<Errors>,
-    /// The same, corrected by the list's own operators that are not to be predicted, as searches guess.
+    /// The same, corrected by the list's own operators that are not to be predicted, as searches
+    /// guess.
     pub corrected: Option<Errors>,
     /// Share of measured times within the predicted bounds.
     pub within: f64,
@@ -49,10 +50,11 @@ struct Split {
     asked: Vec<(Signature, f64)>,
 }
 
-/// Predicts what is in each list by the others; nothing where they have too few prices to learn from.
+/// Predicts what is in each list by the others; nothing where they have too few prices to learn
+/// from.
 ///
-/// Of a list, what was seen most often, the operators of the model as it came, is known where `inputs_known`;
-/// what rewrites made is to be predicted.
+/// Of a list, what was seen most often, the operators of the model as it came, is known where
+/// `inputs_known`; what rewrites made is to be predicted.
 pub fn judge(lists: &[(String, Measured)], inputs_known: bool, seed: u64) -> Vec<Judged> {
     let splits: Vec<Split> = lists.iter().map(|(_, list)| split(list.table(), inputs_known)).collect();
     (0..lists.len()).filter_map(|at| judge_one(lists, &splits, at, seed)).collect()

@@ -1,11 +1,12 @@
 //! Prices of nodes that were never measured, predicted from those of others that were.
 //!
-//! What is learned is how much slower than the roofline a node is, from its operator, sizes, attributes and
-//! neighbours: [`Predictor`]. One comes with the program. Other machines are others, so its predictions are
-//! corrected by those nodes whose times are known, of the model itself before all: [`Guesses`], which
-//! [`Measured`](crate::Measured) guesses by. None is much below the roofline at the best speeds seen, so that
-//! no search is led to what cannot be. [`judge()`] tells how far predictions are from what is measured, and
-//! `docs/guide/measuring.md` what they are worth.
+//! What is learned is how much slower than the roofline a node is, from its operator, sizes,
+//! attributes and neighbours: [`Predictor`]. One comes with the program. Other machines are others,
+//! so its predictions are corrected by those nodes whose times are known, of the model itself
+//! before all: [`Guesses`], which [`Measured`](crate::Measured) guesses by. None is much below the
+//! roofline at the best speeds seen, so that no search is led to what cannot be. [`judge()`] tells
+//! how far predictions are from what is measured, and `docs/guide/measuring.md` what they are
+//! worth.
 
 mod corrections;
 mod features;
@@ -56,8 +57,8 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// The one that comes with the program: learned from networks of the zoo, with one thread of ONNX Runtime
-    /// (`bench/predict.sh`).
+    /// The one that comes with the program: learned from networks of the zoo, with one thread of
+    /// ONNX Runtime (`bench/predict.sh`).
     pub fn shipped() -> Arc<Predictor> {
         static SHIPPED: LazyLock<Arc<Predictor>> = LazyLock::new(|| {
             let bytes = include_bytes!("../../weights/predictor.bin");
@@ -66,7 +67,8 @@ impl Predictor {
         SHIPPED.clone()
     }
 
-    /// Fitted to prices in ns; `None` if there are too few to learn from. The same for the same seed.
+    /// Fitted to prices in ns; `None` if there are too few to learn from. The same for the same
+    /// seed.
     pub fn fit<'a>(prices: impl IntoIterator<Item = (&'a Signature, f64)>, seed: u64) -> Option<Predictor> {
         let sample = |(signature, ns): (&Signature, f64)| {
             let subject = Subject::of(signature)?;
@@ -123,7 +125,8 @@ impl Guesses {
         self.corrections = Corrections::default();
     }
 
-    /// The price of a node where the best speeds seen are these; `None` if the signature does not tell enough.
+    /// The price of a node where the best speeds seen are these; `None` if the signature does not
+    /// tell enough.
     pub fn predict(&self, signature: &Signature, machine: &Machine) -> Option<Prediction> {
         let subject = Subject::of(signature)?;
         let Estimate { mean, deviation } = self.predictor.estimate(&subject);

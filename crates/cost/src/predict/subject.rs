@@ -19,7 +19,8 @@ pub struct Subject {
     pub outputs: Vec<Vec<usize>>,
     /// Arithmetic and traffic.
     pub load: Workload,
-    /// Kinds of the producers of its operands (`c` for constants), and whether this node is the only reader.
+    /// Kinds of the producers of its operands (`c` for constants), and whether this node is the
+    /// only reader.
     pub producers: Vec<(String, bool)>,
     /// Kinds of its readers; `out` if a result is an output.
     pub readers: Vec<String>,
@@ -96,8 +97,8 @@ fn tensor(text: &str) -> Option<TensorType> {
     Some(TensorType::new(DType::from_name(dtype)?, sizes.collect::<Option<Vec<_>>>()?))
 }
 
-/// An operator with the attributes of a signature, which do not tell what kind of value each has: the first
-/// that it can have is taken.
+/// An operator with the attributes of a signature, which do not tell what kind of value each has:
+/// the first that it can have is taken.
 fn operator(kind: OpKind, text: &str) -> Option<Op> {
     let mut given: Vec<(&str, Vec<Attr>)> = Vec::new();
     for attr in text.split(';').filter(|attr| !attr.is_empty()) {

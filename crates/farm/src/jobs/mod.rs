@@ -24,7 +24,8 @@ const MOST_SHARDS: u32 = 1 << 16;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Jobs {
-    /// The folder of the farm, below that of the file; by default, the file's name without its ending.
+    /// The folder of the farm, below that of the file; by default, the file's name without its
+    /// ending.
     folder: Option<PathBuf>,
     #[serde(default)]
     optimize: Vec<Optimize>,
@@ -436,8 +437,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Says that a file of the task that was added last is a database, with which its command goes on
-    /// where it was.
+    /// Says that a file of the task that was added last is a database, with which its command goes
+    /// on where it was.
     fn keeps(&mut self, file: &str) {
         if let Some(task) = self.tasks.last_mut() {
             task.keeps.push(file.to_owned());

@@ -1,4 +1,5 @@
-//! `[[policy]]`: samples for learning which rewrite to try next, by the shard, and a training on them.
+//! `[[policy]]`: samples for learning which rewrite to try next, by the shard, and a training on
+//! them.
 
 use regraft::Failure;
 use serde::Deserialize;

@@ -223,7 +223,8 @@ impl Runner {
         match error {
             Error::DiskFull => {
                 expected = None;
-                // SAFETY: between fork and exec only these two calls are made, both of which are allowed there.
+                // SAFETY: between fork and exec only these two calls are made, both of which are
+                // allowed there.
                 unsafe { command.pre_exec(move || limit_files(size)) };
             }
             Error::NoReport => {

@@ -1,6 +1,6 @@
-//! Quantized layers as tools write them: products and convolutions of 8-bit integers, and reals that
-//! are quantized and dequantized around others. Scales are powers of two, so that quotients and sums
-//! are exact.
+//! Quantized layers as tools write them: products and convolutions of 8-bit integers, and reals
+//! that are quantized and dequantized around others. Scales are powers of two, so that quotients
+//! and sums are exact.
 
 use regraft_ir::DType;
 

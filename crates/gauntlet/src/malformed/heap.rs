@@ -12,7 +12,8 @@ thread_local! {
 /// The system's allocator, counting per thread.
 pub struct Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged; counting touches thread-local cells only, which do not allocate.
+// SAFETY: every call goes to the system's allocator unchanged; counting touches thread-local cells
+// only, which do not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);

@@ -72,7 +72,8 @@ pub struct Subject<'s> {
 }
 
 impl<'s> Subject<'s> {
-    /// A graph in normal form, values for its inputs, and rules, as searches and e-graphs take them.
+    /// A graph in normal form, values for its inputs, and rules, as searches and e-graphs take
+    /// them.
     pub fn new(graph: Graph, feeds: &'s [Feeds], (library, rules): (&'s Library, &'s Rules)) -> Subject<'s> {
         let is_defined = feeds.iter().all(|feeds| exact::agreement(&graph, &graph, feeds).is_ok());
         let prices = Roofline::new(ones(&graph));
@@ -175,8 +176,8 @@ impl<'s> Subject<'s> {
         exact::CONFIRMED_ROUNDED * if self.graph.ids().any(halves) { f64::from(1 << 13) } else { 1.0 }
     }
 
-    /// Whether a graph computes what the model does, in double precision, up to constants that a rule
-    /// rounds.
+    /// Whether a graph computes what the model does, in double precision, up to constants that a
+    /// rule rounds.
     fn compared(&self, graph: &Graph, feeds: &Feeds) -> Result<()> {
         let found = exact::agreement(&self.graph, graph, feeds).map_err(anyhow::Error::msg)?;
         if found.within(self.rounding()) {

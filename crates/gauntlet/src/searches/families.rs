@@ -31,8 +31,8 @@ const FUSION: &str = "
     (rule negate-difference (neg (sub ?x ?y)) => (sub ?y ?x) (numeric exact))
     (rule nothing-left (mul (sub ?x ?x) ?y) => (sub ?x ?x) (numeric exact))";
 
-/// Two operators that share an operand become one, whose result is split; a path goes where the two no
-/// longer depend on what their source did.
+/// Two operators that share an operand become one, whose result is split; a path goes where the two
+/// no longer depend on what their source did.
 const MERGES: &str = "
     (rule merge-products (all (matmul ?x (const ?v)) (matmul ?x (const ?w))) => (all (out 0 ?p) (out 1 ?p))
       (let (?p (split (matmul ?x (concat ?v ?w :axis 1)) :axis 1 :sizes (list (dim ?v 1) (dim ?w 1))))) (numeric exact))

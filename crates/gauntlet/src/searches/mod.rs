@@ -2,8 +2,8 @@
 //! same states.
 //!
 //! Sleep sets and the table leave out only what is reached otherwise, whatever the rules, so they
-//! visit the graphs that `enumerate` visits, each after as few steps. `prune` and `dpp` do where all
-//! rules are monotone (`regraft_rules::reaches`).
+//! visit the graphs that `enumerate` visits, each after as few steps. `prune` and `dpp` do where
+//! all rules are monotone (`regraft_rules::reaches`).
 
 mod draft;
 mod families;
@@ -238,7 +238,8 @@ fn same(whole: &Reached, found: &Reached) -> Result<()> {
     Ok(())
 }
 
-/// The smallest case like this one that fails, as text: fewer rewrites, rules, operators and outputs.
+/// The smallest case like this one that fails, as text: fewer rewrites, rules, operators and
+/// outputs.
 fn shrunk(mut draft: Draft, mut steps: usize, all: &Library, monotone: &Library) -> String {
     let (mut all, mut monotone) = (all.clone(), monotone.clone());
     let failure =

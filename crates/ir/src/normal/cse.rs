@@ -32,8 +32,8 @@ pub fn cse(graph: &mut Graph) -> usize {
 /// [`cse`] with its trail: one patch per merged node.
 pub fn cse_steps(graph: &mut Graph) -> Vec<Step> {
     let mut steps = Vec::new();
-    // Operands come first, so the operands of equal nodes are already merged, unless one is replaced by
-    // a later node: what reads it was looked at before.
+    // Operands come first, so the operands of equal nodes are already merged, unless one is
+    // replaced by a later node: what reads it was looked at before.
     while pass(graph, &mut steps) {}
     steps
 }

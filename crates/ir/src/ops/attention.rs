@@ -21,8 +21,9 @@ const MICROSOFT: &str = "com.microsoft";
 const TYPES: &[Since] = &[(1, Types::F32.and(Types::F16))];
 
 operator! {
-    /// `(queries, keys, values, bias?)`, of shapes `[B,S,H*E]`, `[B,T,H*E]` and `[B,T,H*V]`: for each of
-    /// the `H` heads `softmax(scale * queries · keysᵀ + bias) · values`, beside each other in `[B,S,H*V]`.
+    /// `(queries, keys, values, bias?)`, of shapes `[B,S,H*E]`, `[B,T,H*E]` and `[B,T,H*V]`: for
+    /// each of the `H` heads `softmax(scale * queries · keysᵀ + bias) · values`, beside each other
+    /// in `[B,S,H*V]`.
     ///
     /// The bias has the shape `[B or 1, H or 1, S, T]`. ONNX Runtime's operator of this name.
     pub struct MultiHeadAttention {

@@ -57,8 +57,8 @@ impl Conv {
         Ok(attrs)
     }
 
-    /// The types of the result with elements of type `dtype`; whether the sizes of `x` and `w` fit each
-    /// other comes second.
+    /// The types of the result with elements of type `dtype`; whether the sizes of `x` and `w` fit
+    /// each other comes second.
     pub(crate) fn results(
         &self,
         name: &str,

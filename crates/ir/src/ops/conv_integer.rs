@@ -17,9 +17,9 @@ use crate::tensor::{Tensor, Value, wrap_int};
 use crate::ty::TensorType;
 
 operator! {
-    /// `x[N, C, spatial..] * w[M, C / group, kernel..] (, zero of x, zero of w) → [N, M, out..]`: the
-    /// convolution of two operands of 8-bit integers, less their zero points, as 32-bit integers, which
-    /// wrap. What is around `x` is its zero point. Sizes are those of [`Conv`].
+    /// `x[N, C, spatial..] * w[M, C / group, kernel..] (, zero of x, zero of w) → [N, M, out..]`:
+    /// the convolution of two operands of 8-bit integers, less their zero points, as 32-bit
+    /// integers, which wrap. What is around `x` is its zero point. Sizes are those of [`Conv`].
     pub struct ConvInteger {
         /// Step between windows, one per spatial axis.
         pub strides: Vec<i64>,
@@ -33,10 +33,10 @@ operator! {
 }
 
 operator! {
-    /// `x, scale, zero, w, scale, zero, y scale, y zero(, bias) → y`: [`ConvInteger`] plus the bias, a
-    /// 32-bit integer per result channel, times `x scale * w scale / y scale` in single precision,
-    /// rounded to the nearest integer, halves to even, plus the zero point of `y`, as the nearest number
-    /// of its type.
+    /// `x, scale, zero, w, scale, zero, y scale, y zero(, bias) → y`: [`ConvInteger`] plus the
+    /// bias, a 32-bit integer per result channel, times `x scale * w scale / y scale` in single
+    /// precision, rounded to the nearest integer, halves to even, plus the zero point of `y`, as
+    /// the nearest number of its type.
     ///
     /// Scale and zero point of `w` are one, or one per result channel.
     pub struct QLinearConv {
@@ -197,8 +197,8 @@ fn of_results(name: &str, channels: &Dim, vector: &TensorType) -> Result<(), Typ
     }
 }
 
-/// The sums of a convolution of integers less their zero points; those of `w` are one, or one per result
-/// channel.
+/// The sums of a convolution of integers less their zero points; those of `w` are one, or one per
+/// result channel.
 fn sums(
     name: &str,
     conv: &Conv,

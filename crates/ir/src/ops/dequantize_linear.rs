@@ -21,8 +21,8 @@ const REALS: &[Since] = &[(10, Types::F32), (19, Types::F16.and(Types::BF16))];
 operator! {
     /// `x, scale(, zero) → (x - zero) * scale`; 0 is the zero point if none is given.
     ///
-    /// `scale` and `zero` are one for the whole tensor, or a vector along `axis`, or have the shape of
-    /// `x` but for `axis`, along which each is for a block.
+    /// `scale` and `zero` are one for the whole tensor, or a vector along `axis`, or have the shape
+    /// of `x` but for `axis`, along which each is for a block.
     pub struct DequantizeLinear {
         /// The axis of the scales, ≥ 0; none if there is one scale.
         pub axis: Option<i64>,

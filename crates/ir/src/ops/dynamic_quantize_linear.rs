@@ -15,11 +15,11 @@ use crate::ty::TensorType;
 const STEPS: f64 = 255.0;
 
 operator! {
-    /// `x → y, scale, zero`: `x` quantized to 8-bit integers by the scale and the zero point for which
-    /// these reach from the least to the greatest element, and 0.
+    /// `x → y, scale, zero`: `x` quantized to 8-bit integers by the scale and the zero point for
+    /// which these reach from the least to the greatest element, and 0.
     ///
-    /// All steps are in single precision. Where all elements are 0, the scale is 1, as ONNX Runtime has
-    /// it; the standard divides 0 by 0 there.
+    /// All steps are in single precision. Where all elements are 0, the scale is 1, as ONNX Runtime
+    /// has it; the standard divides 0 by 0 there.
     pub struct DynamicQuantizeLinear {}
 }
 

@@ -13,8 +13,8 @@ use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
 
 operator! {
-    /// `(data, indices)`: for each index, the element of `data` at its own place, but for the axis, where
-    /// the index says which.
+    /// `(data, indices)`: for each index, the element of `data` at its own place, but for the axis,
+    /// where the index says which.
     ///
     /// Negative indices count from the end; an index outside the axis is an evaluation error. Along
     /// other axes `indices` may be shorter than `data`.

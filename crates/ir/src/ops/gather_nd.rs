@@ -14,11 +14,11 @@ use crate::tensor::{Tensor, Value};
 use crate::ty::{Shape, TensorType};
 
 operator! {
-    /// `(data, indices)`: the slices of `data` at the tuples along the last axis of `indices`, whose other
-    /// axes come first in the result.
+    /// `(data, indices)`: the slices of `data` at the tuples along the last axis of `indices`,
+    /// whose other axes come first in the result.
     ///
-    /// The first `batch_dims` axes are common to both. Negative indices count from the end; an index
-    /// outside its axis is an evaluation error.
+    /// The first `batch_dims` axes are common to both. Negative indices count from the end; an
+    /// index outside its axis is an evaluation error.
     pub struct GatherND {
         /// Common leading axes.
         pub batch_dims: i64,
@@ -26,15 +26,15 @@ operator! {
 }
 
 operator! {
-    /// `(data, indices, updates)`: `data` with the slices at the tuples along the last axis of `indices`
-    /// replaced by those of `updates`, in order.
+    /// `(data, indices, updates)`: `data` with the slices at the tuples along the last axis of
+    /// `indices` replaced by those of `updates`, in order.
     ///
     /// Negative indices count from the end; an index outside its axis is an evaluation error.
     pub struct ScatterND {}
 }
 
-/// How many axes of `data` a tuple of `indices` chooses along, after `batch` common ones; the axes of the
-/// slices that are chosen; and those of the tuples.
+/// How many axes of `data` a tuple of `indices` chooses along, after `batch` common ones; the axes
+/// of the slices that are chosen; and those of the tuples.
 fn chosen<'a>(name: &str, data: &'a TensorType, indices: &'a TensorType, batch: usize) -> Result<(&'a [Dim], &'a [Dim]), TypeError> {
     let invalid = || TypeError::invalid(format!("{name} of {data} by {indices}"));
     let Some((width, tuples)) = indices.shape.split_last() else { return Err(invalid()) };

@@ -83,7 +83,8 @@ impl Operator for LayerNormalization {
     }
 }
 
-/// The result's type of a normalization from an axis on, whose further operands broadcast to the first.
+/// The result's type of a normalization from an axis on, whose further operands broadcast to the
+/// first.
 pub(crate) fn types(name: &str, from: i64, inputs: &[TensorType], count: RangeInclusive<usize>) -> Result<Vec<TensorType>, TypeError> {
     floats(name, inputs, count)?;
     let x = &inputs[0];

@@ -17,18 +17,18 @@ use crate::tensor::{Tensor, Value, wrap_int};
 use crate::ty::TensorType;
 
 operator! {
-    /// `[.., M, K] × [.., K, N] (, zero of a, zero of b) → [.., M, N]`: the product of two operands of
-    /// 8-bit integers, less their zero points, as 32-bit integers, which wrap.
+    /// `[.., M, K] × [.., K, N] (, zero of a, zero of b) → [.., M, N]`: the product of two operands
+    /// of 8-bit integers, less their zero points, as 32-bit integers, which wrap.
     ///
-    /// The zero point of `b` is one, or one per column: `[N]` if `b` has rank 2, or `[.., 1, N]`. Both
-    /// operands have rank ≥ 2.
+    /// The zero point of `b` is one, or one per column: `[N]` if `b` has rank 2, or `[.., 1, N]`.
+    /// Both operands have rank ≥ 2.
     pub struct MatMulInteger {}
 }
 
 operator! {
-    /// `a, scale, zero, b, scale, zero, y scale, y zero → y`: [`MatMulInteger`] times `a scale * b scale
-    /// / y scale` in single precision, rounded to the nearest integer, halves to even, plus the zero
-    /// point of `y`, as the nearest number of its type.
+    /// `a, scale, zero, b, scale, zero, y scale, y zero → y`: [`MatMulInteger`] times `a scale * b
+    /// scale / y scale` in single precision, rounded to the nearest integer, halves to even, plus
+    /// the zero point of `y`, as the nearest number of its type.
     ///
     /// Scale and zero point of `b` are one, or one per column, as for [`MatMulInteger`].
     pub struct QLinearMatMul {}
@@ -171,8 +171,8 @@ pub(crate) fn all_given(node: &OnnxNode, count: usize) -> Result<(), Opaque> {
     }
 }
 
-/// The operator on a node's first two inputs and the zero points that are given; a zero point of the
-/// type `first` that is left out before another one is 0.
+/// The operator on a node's first two inputs and the zero points that are given; a zero point of
+/// the type `first` that is left out before another one is 0.
 pub(crate) fn zeros_given(node: &OnnxNode, op: crate::Op, first: DType) -> Result<Imported, Opaque> {
     if !node.has(3) || node.has(2) {
         return node.import(op);

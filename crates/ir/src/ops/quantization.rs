@@ -12,8 +12,8 @@ use crate::ty::TensorType;
 
 /// The first opset with scales per axis.
 pub(crate) const SINCE_AXIS: i64 = 13;
-/// The first opset with blocks, 16-bit integers, and the type of the result of `QuantizeLinear` as an
-/// attribute.
+/// The first opset with blocks, 16-bit integers, and the type of the result of `QuantizeLinear` as
+/// an attribute.
 pub(crate) const SINCE_BLOCKS: i64 = 21;
 /// The first opset with the type of the result of `DequantizeLinear` and the precision of
 /// `QuantizeLinear` as attributes.
@@ -44,8 +44,8 @@ impl Grain {
         }
     }
 
-    /// The grain of a node whose first two inputs are a tensor and its scales. A vector of one scale
-    /// is one scale.
+    /// The grain of a node whose first two inputs are a tensor and its scales. A vector of one
+    /// scale is one scale.
     pub fn import(node: &OnnxNode) -> Result<Grain, Opaque> {
         let (x, scale) = (node.ty(0)?, node.ty(1)?);
         let axis = if node.version >= SINCE_AXIS { node.int("axis") } else { None };
@@ -141,8 +141,8 @@ impl Places {
     }
 }
 
-/// `x / scale` in single precision, rounded to the nearest integer, halves to even, plus `zero`, as the
-/// nearest number of type `to`; not-a-number becomes the least one.
+/// `x / scale` in single precision, rounded to the nearest integer, halves to even, plus `zero`, as
+/// the nearest number of type `to`; not-a-number becomes the least one.
 pub(crate) fn quantized<S: Scalar>(x: &S, scale: &S, zero: i64, to: DType) -> Result<i64, Unsupported> {
     let ratio = x.div(scale)?;
     let whole = match ratio.to_f64() {
@@ -206,8 +206,8 @@ pub(crate) fn numbers<S: Scalar>(name: &str, inputs: &[Value<S>], at: usize) -> 
 
 /// Fails if runtimes disagree on sums of products of two inputs of 8-bit integers.
 ///
-/// Where one is unsigned and the other signed, a processor without instructions for their products adds
-/// them in pairs of 16 bits, which saturate. Pairs of products with small constants do not.
+/// Where one is unsigned and the other signed, a processor without instructions for their products
+/// adds them in pairs of 16 bits, which saturate. Pairs of products with small constants do not.
 pub(crate) fn agreed_products(node: &OnnxNode, a: usize, b: usize) -> Result<(), Opaque> {
     let (left, right) = (node.ty(a)?.dtype, node.ty(b)?.dtype);
     if left == right {

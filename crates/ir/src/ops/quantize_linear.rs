@@ -22,11 +22,11 @@ const REALS: &[Since] = &[(10, Types::F32), (SINCE_PRECISION, Types::F16)];
 const SINGLE: i64 = 1;
 
 operator! {
-    /// `x, scale(, zero) → saturate(round(x / scale) + zero)`: the quotient is one of single precision,
-    /// halves are rounded to even, and 0 is the zero point if none is given.
+    /// `x, scale(, zero) → saturate(round(x / scale) + zero)`: the quotient is one of single
+    /// precision, halves are rounded to even, and 0 is the zero point if none is given.
     ///
-    /// `scale` and `zero` are one for the whole tensor, or a vector along `axis`, or have the shape of
-    /// `x` but for `axis`, along which each is for a block.
+    /// `scale` and `zero` are one for the whole tensor, or a vector along `axis`, or have the shape
+    /// of `x` but for `axis`, along which each is for a block.
     pub struct QuantizeLinear {
         /// The axis of the scales, ≥ 0; none if there is one scale.
         pub axis: Option<i64>,

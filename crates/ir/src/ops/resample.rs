@@ -1,8 +1,8 @@
-//! Resampling along one axis: which positions of the operand each position of the result reads, and with
-//! which weights.
+//! Resampling along one axis: which positions of the operand each position of the result reads, and
+//! with which weights.
 //!
-//! Everything here is computed in single precision and in the order of ONNX Runtime, which decides what
-//! is nearest where exact arithmetic and rounded arithmetic differ.
+//! Everything here is computed in single precision and in the order of ONNX Runtime, which decides
+//! what is nearest where exact arithmetic and rounded arithmetic differ.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ pub struct Tap {
     pub weight: f64,
 }
 
-/// What a position of the result reads, by position; `None` where it lies outside of the operand and
-/// gets a given number.
+/// What a position of the result reads, by position; `None` where it lies outside of the operand
+/// and gets a given number.
 pub type Taps = Option<Vec<Tap>>;
 
 /// Resampling along one axis.
@@ -101,8 +101,8 @@ impl Resampling {
         (0..self.result).map(|i| self.reads(i)).collect()
     }
 
-    /// The smallest distance, other than 0, of a position from the middle between two positions of the
-    /// operand.
+    /// The smallest distance, other than 0, of a position from the middle between two positions of
+    /// the operand.
     pub(crate) fn nearest_to_middle(&self) -> Option<f64> {
         let distance = |i: usize| {
             let x = f64::from(self.position(i));
@@ -187,7 +187,8 @@ impl Resampling {
         })
     }
 
-    /// Weights of the kernel stretched to the distance of the result's positions, as Pillow computes them.
+    /// Weights of the kernel stretched to the distance of the result's positions, as Pillow
+    /// computes them.
     fn smoothed(&self, x: f32) -> Vec<Tap> {
         let step = 1.0 / self.scale;
         let radius = if matches!(self.mode, Mode::Cubic(_)) { 2.0 } else { 1.0 };

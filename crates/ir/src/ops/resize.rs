@@ -21,8 +21,8 @@ const TYPES: &[Since] = &[(7, Types::FLOATS.and(Types::INTS).and(Types::BOOL)), 
 /// Largest known size along a resampled axis.
 const LARGEST: i64 = 1 << 16;
 
-/// Positions closer than this to the middle between two others, and not there, are not decided: versions
-/// of ONNX Runtime round them differently.
+/// Positions closer than this to the middle between two others, and not there, are not decided:
+/// versions of ONNX Runtime round them differently.
 const UNDECIDED: f64 = 1e-4;
 
 operator! {
@@ -35,11 +35,11 @@ operator! {
         pub axes: Box<[i64]>,
         /// The result's sizes along them, ≥ 1; empty if `scales` says them.
         pub sizes: Box<[i64]>,
-        /// Factors along them, single-precision numbers above 0, of which the result's sizes are the
-        /// products, rounded down; empty if `sizes` says them.
+        /// Factors along them, single-precision numbers above 0, of which the result's sizes are
+        /// the products, rounded down; empty if `sizes` says them.
         pub scales: Box<[Float]>,
-        /// `stretch`; or `not_larger` or `not_smaller`: all axes by the least or the greatest of the
-        /// factors that `sizes` asks for.
+        /// `stretch`; or `not_larger` or `not_smaller`: all axes by the least or the greatest of
+        /// the factors that `sizes` asks for.
         pub keep_aspect_ratio_policy: String,
         /// `nearest`, `linear` or `cubic`.
         pub mode: String,

@@ -14,8 +14,8 @@ use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
 
 operator! {
-    /// The elements of the last two axes above a diagonal, or below it, the diagonal included; zeros
-    /// elsewhere.
+    /// The elements of the last two axes above a diagonal, or below it, the diagonal included;
+    /// zeros elsewhere.
     pub struct Trilu {
         /// Keeps what is above.
         pub upper: bool,

@@ -304,8 +304,8 @@ pub(crate) fn ints_or(node: &OnnxNode, name: &str, count: usize, default: i64) -
     }
 }
 
-/// The kernel of a convolution: the known spatial sizes of its weights, its input `at`, which `kernel_shape` must
-/// repeat if it is given.
+/// The kernel of a convolution: the known spatial sizes of its weights, its input `at`, which
+/// `kernel_shape` must repeat if it is given.
 pub(crate) fn weight_kernel(node: &OnnxNode, at: usize) -> Result<Vec<i64>, Opaque> {
     let weights = node.ty(at)?;
     let kernel: Option<Vec<i64>> = weights.shape.iter().skip(2).map(Dim::known).collect();

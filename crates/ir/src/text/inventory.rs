@@ -5,8 +5,8 @@ use std::fmt::Write;
 use crate::graph::Graph;
 use crate::op::Op;
 
-/// Every observable part of a graph, ids and the order of operands included, but for the contents of
-/// constants: equal texts mean that an edit was undone exactly. It cannot be read back; see
+/// Every observable part of a graph, ids and the order of operands included, but for the contents
+/// of constants: equal texts mean that an edit was undone exactly. It cannot be read back; see
 /// [`print`](super::print()).
 pub fn inventory(graph: &Graph) -> String {
     let mut text = String::new();

@@ -12,21 +12,22 @@ use regraft_search::{Engine, Matcher, Move, Outcome, Strategy};
 use crate::guide::Guide;
 use searching::Searching;
 
-/// Decides move after move as Gumbel AlphaZero does at its root (Danihelka, Guez, Schrittwieser and Silver,
-/// "Policy improvement by planning with Gumbel", ICLR 2022): some moves are drawn without replacement, the
-/// likely ones more often; sequential halving shares simulations out among them; the move is taken that is
-/// best by its draw, its likelihood, and what simulations say of it. Even a few simulations choose better,
-/// on average, than the policy alone. Below the first state, moves are chosen such that visits match the
-/// improved policy.
+/// Decides move after move as Gumbel AlphaZero does at its root (Danihelka, Guez, Schrittwieser and
+/// Silver, "Policy improvement by planning with Gumbel", ICLR 2022): some moves are drawn without
+/// replacement, the likely ones more often; sequential halving shares simulations out among them;
+/// the move is taken that is best by its draw, its likelihood, and what simulations say of it. Even
+/// a few simulations choose better, on average, than the policy alone. Below the first state, moves
+/// are chosen such that visits match the improved policy.
 ///
 /// As published, but for this:
-/// * nobody answers: what a state is worth is a mixture of the best and the mean of what was found below;
-/// * many ways lead to one state: all simulations share one table of states, and none comes back to a
-///   state that it came from;
-/// * the result is the cheapest state seen, whichever moves were decided on: whenever a simulation has found
-///   one, the search goes on from there;
-/// * such a series of decisions ends when nothing cheaper is found for some time, and another begins at the
-///   most promising state at which none did.
+/// * nobody answers: what a state is worth is a mixture of the best and the mean of what was found
+///   below;
+/// * many ways lead to one state: all simulations share one table of states, and none comes back to
+///   a state that it came from;
+/// * the result is the cheapest state seen, whichever moves were decided on: whenever a simulation
+///   has found one, the search goes on from there;
+/// * such a series of decisions ends when nothing cheaper is found for some time, and another
+///   begins at the most promising state at which none did.
 #[derive(Clone, Copy, Debug)]
 pub struct Gumbel<'w> {
     /// What guides it.

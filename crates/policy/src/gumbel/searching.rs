@@ -12,8 +12,8 @@ use super::{Course, Gumbel};
 use crate::explored::Explored;
 use crate::features::Known;
 
-/// Without a policy: of two moves whose costs differ by so much, as logarithms, the cheaper one is some e
-/// times as likely.
+/// Without a policy: of two moves whose costs differ by so much, as logarithms, the cheaper one is
+/// some e times as likely.
 const TEMPERATURE: f64 = 0.02;
 
 /// Where a move was found to lead.
@@ -84,8 +84,8 @@ impl<'s, 'w, 'e, 'm> Searching<'s, 'w, 'e, 'm> {
         (0..self.explored.states.len() as u32).filter(|at| is_one(self, *at)).reduce(better)
     }
 
-    /// Where decisions have begun everywhere: tries what was never drawn at the most promising state that has
-    /// such moves; that state.
+    /// Where decisions have begun everywhere: tries what was never drawn at the most promising
+    /// state that has such moves; that state.
     fn rest(&mut self) -> Option<u32> {
         let at = self.most_promising(|search, at| !search.table.untried(at).is_empty())?;
         self.way = self.on_the_way(at);
@@ -121,8 +121,8 @@ impl<'s, 'w, 'e, 'm> Searching<'s, 'w, 'e, 'm> {
         std::iter::successors(Some(to), before).collect()
     }
 
-    /// Which move to take from a state, if there is one: sequential halving among those drawn. It ends early
-    /// where something cheaper is found.
+    /// Which move to take from a state, if there is one: sequential halving among those drawn. It
+    /// ends early where something cheaper is found.
     fn decide(&mut self, at: u32) -> Option<usize> {
         let cheapest = self.cheapest;
         let mut drawn = self.drawn(at, cheapest);
@@ -143,9 +143,9 @@ impl<'s, 'w, 'e, 'm> Searching<'s, 'w, 'e, 'm> {
         drawn.first().map(|(edge, _)| *edge)
     }
 
-    /// The moves of a state that a decision is between, each with its draw and simulated once: those whose
-    /// sums of draw and logit are largest, which is as good as drawing without replacement (Kool, van Hoof
-    /// and Welling, ICML 2019).
+    /// The moves of a state that a decision is between, each with its draw and simulated once:
+    /// those whose sums of draw and logit are largest, which is as good as drawing without
+    /// replacement (Kool, van Hoof and Welling, ICML 2019).
     fn drawn(&mut self, at: u32, cheapest: u32) -> Vec<(usize, f64)> {
         let edges = self.table.open(at, &self.way);
         let mut order: Vec<(usize, f64)> = edges.into_iter().map(|edge| (edge, self.draw())).collect();
@@ -216,8 +216,8 @@ impl<'s, 'w, 'e, 'm> Searching<'s, 'w, 'e, 'm> {
         None
     }
 
-    /// Where a move leads that may not have been taken before; `None` if nowhere, or to where the simulation
-    /// came from.
+    /// Where a move leads that may not have been taken before; `None` if nowhere, or to where the
+    /// simulation came from.
     fn follow(&mut self, at: u32, edge: usize) -> Option<Step> {
         let child = match self.table.way(at, edge) {
             Way::Closed => return None,

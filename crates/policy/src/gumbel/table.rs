@@ -1,9 +1,9 @@
 //! `Table`: what simulations have found out about states.
 //!
-//! Many ways lead to one state, so states form a graph, not a tree: statistics belong to a state, and
-//! visits to a move from it (Monte Carlo graph search: Czech, Korus and Kersting, ICAPS 2021; that a
-//! state's mean is computed anew from the states after it is KataGo's way, which needs no correction where
-//! ways meet).
+//! Many ways lead to one state, so states form a graph, not a tree: statistics belong to a state,
+//! and visits to a move from it (Monte Carlo graph search: Czech, Korus and Kersting, ICAPS 2021;
+//! that a state's mean is computed anew from the states after it is KataGo's way, which needs no
+//! correction where ways meet).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -27,8 +27,8 @@ struct Edge {
     visits: u32,
 }
 
-/// What is known of a state. Worth is what the logarithm of the first state's cost falls by; each step
-/// takes [`STEP`] from it.
+/// What is known of a state. Worth is what the logarithm of the first state's cost falls by; each
+/// step takes [`STEP`] from it.
 struct Node {
     edges: Vec<Edge>,
     /// 1, and those of its moves.
@@ -59,7 +59,8 @@ impl Table {
         Table { scale, nodes: Vec::new(), by_key: FxHashMap::default(), seen: (f64::INFINITY, f64::NEG_INFINITY), untried: 0 }
     }
 
-    /// Enters the next state: what it saves, what may still be saved, and how promising its moves are.
+    /// Enters the next state: what it saves, what may still be saved, and how promising its moves
+    /// are.
     pub(crate) fn add(&mut self, key: u128, (saved, value): (f64, f64), logits: Vec<f64>) {
         self.by_key.insert(key, self.nodes.len() as u32);
         self.untried += logits.len();
@@ -104,8 +105,8 @@ impl Table {
         self.nodes[at as usize].edges[edge].logit
     }
 
-    /// A move that was never taken leads to this state. If another one does as well, the two count as one;
-    /// whether they do not.
+    /// A move that was never taken leads to this state. If another one does as well, the two count
+    /// as one; whether they do not.
     pub(crate) fn link(&mut self, at: u32, edge: usize, child: u32) -> bool {
         let edges = &mut self.nodes[at as usize].edges;
         let twin = edges.iter().position(|other| other.way == Way::To(child));
@@ -179,9 +180,9 @@ impl Table {
         edges.filter(|(_, edge)| edge.way == Way::Untried).map(|(place, _)| place).collect()
     }
 
-    /// What each of these moves is worth, as an addition to its logit: `sigma` of the completed values
-    /// (Danihelka et al., ICLR 2022, equations 8, 10 and 33). A move that was never taken is worth what
-    /// the state is worth by its own value and by the moves that were.
+    /// What each of these moves is worth, as an addition to its logit: `sigma` of the completed
+    /// values (Danihelka et al., ICLR 2022, equations 8, 10 and 33). A move that was never taken is
+    /// worth what the state is worth by its own value and by the moves that were.
     pub(crate) fn bonuses(&self, at: u32, edges: &[usize]) -> Vec<f64> {
         let node = &self.nodes[at as usize];
         let of = |place: &usize| &node.edges[*place];
@@ -207,8 +208,8 @@ impl Table {
         edges.iter().map(|place| scale * scaled(value(of(place)).unwrap_or(mixed))).collect()
     }
 
-    /// The move that makes visits most like the improved policy, of those that do not lead to one of these
-    /// states (equation 14).
+    /// The move that makes visits most like the improved policy, of those that do not lead to one
+    /// of these states (equation 14).
     pub(crate) fn select(&self, at: u32, closed: &FxHashSet<u32>) -> Option<usize> {
         let edges = self.open(at, closed);
         let node = &self.nodes[at as usize];

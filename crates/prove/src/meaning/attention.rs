@@ -9,8 +9,8 @@ use crate::meaning::Meaning;
 use crate::value::{Function, Sum, Trouble, apply, power, product};
 
 impl Meaning<'_> {
-    /// The sum over all keys of exponentials times values, by the sum of exponentials: as MatMul and
-    /// Softmax are read, one after the other.
+    /// The sum over all keys of exponentials times values, by the sum of exponentials: as MatMul
+    /// and Softmax are read, one after the other.
     pub(super) fn attention(&mut self, value: ValueId, op: &MultiHeadAttention, index: &[Poly]) -> Result<Sum, Trouble> {
         let node = value.node;
         let (keys, values) = (self.operand(node, 1)?, self.operand(node, 2)?);

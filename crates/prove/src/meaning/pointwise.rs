@@ -59,9 +59,9 @@ impl Meaning<'_> {
         self.real_pointwise(&op, &x, to).map(Some)
     }
 
-    /// Whether a value of a float type is what one operator computes from numbers that `to`, which has fewer
-    /// digits, holds, all of them cast from it. Rounded to `to`, it is what that operator computes in `to`: its exact
-    /// result, rounded once.
+    /// Whether a value of a float type is what one operator computes from numbers that `to`, which
+    /// has fewer digits, holds, all of them cast from it. Rounded to `to`, it is what that operator
+    /// computes in `to`: its exact result, rounded once.
     fn is_operation_on(&self, value: ValueId, to: DType) -> bool {
         let node = self.graph.node(value.node);
         let is_cast = |v: &ValueId| {
@@ -72,7 +72,8 @@ impl Meaning<'_> {
         narrows && !matches!(node.op.kind(), OpKind::Cast) && !node.inputs.is_empty() && node.inputs.iter().all(is_cast)
     }
 
-    /// Whether some elements of a value are results of such an operator, which the cast after it rounds.
+    /// Whether some elements of a value are results of such an operator, which the cast after it
+    /// rounds.
     fn holds_rounded(&self, value: ValueId) -> bool {
         let node = self.graph.node(value.node);
         match node.op.kind() {

@@ -10,8 +10,8 @@ use crate::value::{Sum, Trouble, product};
 impl Meaning<'_> {
     /// The element, if the operator makes integers of reals or the other way round.
     ///
-    /// What rounds is a function of an element, its scale and its zero point. Products that are rounded
-    /// in the same operator are not looked into.
+    /// What rounds is a function of an element, its scale and its zero point. Products that are
+    /// rounded in the same operator are not looked into.
     pub(super) fn quantization(&mut self, value: ValueId, index: &[Poly]) -> Result<Option<Sum>, Trouble> {
         let node = value.node;
         let op = self.graph.node(node).op.clone();
@@ -54,8 +54,8 @@ impl Meaning<'_> {
         Ok([self.at(x, index)?, parameter(self, scale)?, zero])
     }
 
-    /// The element of a factor of a product: less its zero point, if the node's operands 2 and 3 are those
-    /// of its first two.
+    /// The element of a factor of a product: less its zero point, if the node's operands 2 and 3
+    /// are those of its first two.
     pub(super) fn factor(&mut self, node: NodeId, at: usize, index: &[Poly]) -> Result<Sum, Trouble> {
         let factor = self.operand(node, at)?;
         let element = self.at(factor, index)?;

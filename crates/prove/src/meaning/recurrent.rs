@@ -47,8 +47,8 @@ impl Meaning<'_> {
 
     /// The element of a direction, computed by the layer `op` of this direction alone.
     ///
-    /// Whatever the cell, the input, its weights and their bias are read only in `w x + b`, so it is
-    /// this that the function is of.
+    /// Whatever the cell, the input, its weights and their bias are read only in `w x + b`, so it
+    /// is this that the function is of.
     fn direction(&mut self, value: ValueId, op: &Op, number: i64, index: Vec<Poly>) -> Result<Sum, Trouble> {
         let node = value.node;
         let mut op = op.clone();

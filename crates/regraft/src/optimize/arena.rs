@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use regraft_ir::SplitMix64;
 use regraft_runtime::{
-    Confidence, Feeds, ModelSource, Ratio, Runtime, Session, SessionOptions, Sittings, TimingOptions, median, time_interleaved,
+    Confidence, Feeds, ModelSource, Ratio, Runtime, Session, SessionOptions, Sittings, Spread, TimingOptions, median, time_interleaved,
 };
 
 use crate::error::Failure;
@@ -112,9 +112,33 @@ pub struct Evidence {
     sittings: Vec<Vec<Vec<u64>>>,
     /// Every model against the first.
     against_first: Vec<Sittings>,
+    /// How much sittings differ, by other evidence.
+    spread: Spread,
 }
 
 impl Evidence {
+    /// None yet, where other evidence shows how much sittings differ.
+    pub fn given(spread: Spread) -> Evidence {
+        Evidence { spread, ..Evidence::default() }
+    }
+
+    /// How much sittings differ, by this evidence as well.
+    pub fn widened(&self, spread: Spread) -> Spread {
+        self.against_first.iter().skip(1).fold(spread, Spread::with)
+    }
+
+    /// This, where a model was so many times faster than the first in one more sitting, which tells
+    /// how much they differ and nothing else.
+    pub fn beside(mut self, model: usize, speedup: f64) -> Evidence {
+        if let Some(sittings) = self.against_first.get(model)
+            && let Some(ratio) = sittings.ratio(Confidence::Usual)
+        {
+            let (apart, count) = ((ratio.median / speedup).ln(), sittings.len() as f64);
+            self.spread = self.spread.and(apart.powi(2) * count / (count + 1.0));
+        }
+        self
+    }
+
     /// Adds a sitting.
     fn add(&mut self, times: Vec<Vec<u64>>) {
         self.against_first.resize_with(times.len(), Sittings::default);
@@ -149,7 +173,7 @@ impl Evidence {
 
     /// How many times faster a model is than the first; `None` if they never met.
     pub fn speedup(&self, model: usize, confidence: Confidence) -> Option<Ratio> {
-        let ratio = self.against_first.get(model)?.ratio(confidence)?;
+        let ratio = self.against_first.get(model)?.ratio_given(self.spread, confidence)?;
         Some(if model == 0 { Ratio { median: 1.0, low: 1.0, high: 1.0, ..ratio } } else { ratio })
     }
 

@@ -20,6 +20,8 @@ pub struct Candidate {
     pub graph: Graph,
     /// Rewrites that led to it; none if it is the input's normal form.
     pub script: Script,
+    /// What it must be, to be written instead of the input.
+    pub wanted: Wanted,
     /// Its file.
     pub artifact: Artifact,
     /// Cost under the prices at that time.
@@ -92,14 +94,9 @@ impl Candidate {
         Timed::mean(&self.timings.deciding)
     }
 
-    /// What it must be, to be written instead of the input.
-    pub fn wanted(&self) -> Wanted {
-        if self.script.is_empty() { Wanted::NotSlower } else { Wanted::Faster }
-    }
-
     /// Whether its end-to-end times are enough to take or to refuse it.
     pub fn standing(&self) -> Standing {
-        self.timings.standing(self.wanted())
+        self.timings.standing(self.wanted)
     }
 
     /// Whether it was timed end to end.

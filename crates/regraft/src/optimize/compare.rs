@@ -8,7 +8,7 @@ use crate::optimize::candidate::{Candidate, Timings};
 use crate::optimize::observer::Phase;
 use crate::optimize::run::Run;
 use crate::optimize::script::Script;
-use crate::optimize::standing::{is_slower, is_slower_alone};
+use crate::optimize::standing::{Wanted, is_slower, is_slower_alone};
 use crate::optimize::starting::retain_admitted;
 use crate::report::{NotDone, Speedup};
 
@@ -33,8 +33,8 @@ impl Comparison {
     }
 }
 
-/// Times candidates, and the input's normal form if that is affordable, against the input; those that
-/// were timed before are not timed again.
+/// Times candidates, and the input's normal form if that is affordable, against the input; those
+/// that were timed before are not timed again.
 pub fn compare(run: &mut Run<'_>, candidates: Vec<Candidate>, before: Option<Timings>) -> Result<Comparison, Failure> {
     let (mut candidates, mut new): (Vec<_>, Vec<_>) = candidates.into_iter().partition(Candidate::is_compared);
     if before.is_none() {
@@ -63,7 +63,10 @@ pub fn compare(run: &mut Run<'_>, candidates: Vec<Candidate>, before: Option<Tim
 fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure> {
     let input = &run.job.input;
     let timed = run.evaluator.is_timed();
-    let affordable = !timed || if alone { run.clock.affords_comparison() } else { run.clock.finalists() == FINALISTS };
+    let clock = &run.clock;
+    let usual = if alone { clock.affords_comparison() } else { clock.finalists() == FINALISTS };
+    // What trials ran beside was without subnormal weights: it may be faster than all of them.
+    let affordable = !timed || usual || input.has_subnormal() && clock.affords_comparison();
     // The input written anew was tried first of all, if the runtime refuses it as it is.
     let pointless = input.cleaned.is_empty() || !affordable || run.job.refusal.is_some();
     if !input.is_converted() && pointless {
@@ -71,9 +74,12 @@ fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure>
     }
     let artifact = run.evaluator.artifact(run.job.write(&input.graph)?)?;
     let (graph, predicted) = (input.graph.clone(), run.evaluator.prices().total(&input.graph));
+    let profiled = input.has_subnormal().then_some(1.0);
+    let is_wanted = input.is_converted() || input.has_superfluous();
+    let wanted = if is_wanted { Wanted::NotSlower } else { Wanted::Faster };
     let (timings, compared, script) = (Timings::default(), Duration::ZERO, Script::default());
     let name = "cleaned".into();
-    Ok(Some(Candidate { name, graph, script, artifact, predicted, profiled: None, timings, compared, startup: None, check: None }))
+    Ok(Some(Candidate { name, graph, script, wanted, artifact, predicted, profiled, timings, compared, startup: None, check: None }))
 }
 
 /// Times candidates against the input at every setting; returns the input's times. Candidates that

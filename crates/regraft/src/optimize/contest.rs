@@ -1,20 +1,20 @@
 //! Which of several models is faster than the input: evidence is added until it is enough, or time
 //! is up.
 //!
-//! Several models race first, if there is time, until one leads. The leader then meets the input alone, in new
-//! sittings. What is claimed of it rests on these: who leads has been lucky as well, and models
-//! that run in turns with many others find colder caches than they will. If it turns out not to be
-//! faster, the next one has its turn.
+//! Several models race first, if there is time, until one leads. The leader then meets the input
+//! alone, in new sittings. What is claimed of it rests on these: who leads has been lucky as well,
+//! and models that run in turns with many others find colder caches than they will. If it turns out
+//! not to be faster, the next one has its turn.
 //!
 //! In a run with several threads, the leader meets the input at one thread as well. There it need
-//! not gain, but must not be slower. It is timed there until its whole interval lies above 0.99, and
-//! if only that is open, for a bounded share of the time if others wait for their turn: then it is
-//! taken unless it seems to be slower.
+//! not gain, but must not be slower. It is timed there until its whole interval lies above 0.99,
+//! and if only that is open, for a bounded share of the time if others wait for their turn: then it
+//! is taken unless it seems to be slower.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use regraft_runtime::Confidence;
+use regraft_runtime::{Confidence, Spread};
 
 use crate::error::Failure;
 use crate::optimize::arena::{Arena, Evidence, Length, Pace};
@@ -38,7 +38,8 @@ const LEAST: Duration = Duration::from_millis(20);
 /// Share of the time that the race may take, and most sittings of it.
 const RACE: f64 = 0.3;
 const LAPS: usize = 8;
-/// With fewer sittings than this against the input alone, those of the race count as well.
+/// With fewer sittings than this against the input alone, those of the race count as well, and what
+/// the trial showed tells how much sittings differ.
 const FEW: usize = 3;
 /// Whether there is enough is asked whenever there are this many times as many sittings as before:
 /// who asks all the time is misled sooner or later.
@@ -62,6 +63,8 @@ pub struct Contest<'a> {
     /// How many times faster each of them was than the input when it was tried out, if it was: it
     /// counts as one sitting of the race.
     pub tried: Vec<Option<f64>>,
+    /// Whether the input was the one of this contest then.
+    pub beside_input: bool,
     /// About how long a sitting takes per model, at the least.
     pub each: Duration,
     /// When it must be over.
@@ -83,11 +86,11 @@ pub struct Outcome {
 pub type Outcomes = (Timings, Vec<Outcome>);
 
 impl Contest<'_> {
-    /// Compares until it is known which model to take, or time is up. Models whose turn did not come
-    /// are not timed.
+    /// Compares until it is known which model to take, or time is up. Models whose turn did not
+    /// come are not timed.
     pub fn decide(&self) -> Result<Outcomes, Failure> {
         let start = (self.pace.now)();
-        let mut course = Course { contest: self, start, number: 0, each: self.each };
+        let mut course = Course { contest: self, start, number: 0, each: self.each, spread: Spread::default() };
         let race = course.race()?;
         let raced = |model| race.timings(model, Confidence::Repeated);
         let mut outcomes: Vec<Outcome> =
@@ -134,6 +137,16 @@ impl Seen {
         Seen { deciding: joined(&self.deciding, &race.deciding), single: joined(&self.single, &race.single) }
     }
 
+    /// This, where a trial showed this speed-up of a model: a mean over all bindings.
+    fn beside(self, model: usize, tried: f64) -> Seen {
+        let mean = geometric_mean(&speedups(&self.deciding, model, Confidence::Usual)).median;
+        let beside = |evidence: Evidence| {
+            let own = evidence.speedup(model, Confidence::Usual).map_or(mean, |ratio| ratio.median);
+            evidence.beside(model, tried * own / mean)
+        };
+        Seen { deciding: self.deciding.into_iter().map(beside).collect(), ..self }
+    }
+
     /// Times of a model. One of several in a race may have been lucky: its interval is wider.
     fn timings(&self, model: usize, confidence: Confidence) -> Timings {
         let timed = |all: &[Evidence]| {
@@ -171,6 +184,8 @@ struct Course<'a> {
     number: usize,
     /// The longest that a sitting took, per model.
     each: Duration,
+    /// How much sittings differ on this machine, by all that is over.
+    spread: Spread,
 }
 
 impl Course<'_> {
@@ -202,13 +217,19 @@ impl Course<'_> {
     }
 
     fn nothing(&self) -> Seen {
-        let none = |arenas: &[Arena<'_>]| vec![Evidence::default(); arenas.len()];
+        let none = |arenas: &[Arena<'_>]| vec![Evidence::given(self.spread); arenas.len()];
         Seen { deciding: none(&self.contest.deciding), single: none(&self.contest.single) }
     }
 
+    /// Remembers how much the sittings of a race or a duel differed.
+    fn widen(&mut self, seen: &Seen) {
+        let all = seen.deciding.iter().chain(&seen.single);
+        self.spread = all.fold(self.spread, |spread, evidence| evidence.widened(spread));
+    }
+
     /// The rewritten models in turns, until one leads; those that are behind it beyond noise drop
-    /// out. If there is no time for all, the best ones by what trials showed take part; no sitting if
-    /// these are fewer than two.
+    /// out. If there is no time for all, the best ones by what trials showed take part; no sitting
+    /// if these are fewer than two.
     fn race(&mut self) -> Result<Seen, Failure> {
         let (contest, mut seen, end) = (self.contest, self.nothing(), self.after(RACE));
         let mut present = vec![0];
@@ -224,6 +245,7 @@ impl Course<'_> {
             let leader = seen.ranked(&contest.tried).into_iter().find(|model| present.contains(model)).unwrap_or(0);
             present.retain(|model| [0, leader].contains(model) || !seen.is_behind(*model, leader));
         }
+        self.widen(&seen);
         Ok(seen)
     }
 
@@ -244,8 +266,13 @@ impl Course<'_> {
                 continue;
             }
             look = (turns as f64 * LOOKS).ceil() as usize;
-            let all = if seen.deciding[0].len() < FEW { seen.with(race) } else { seen.clone() };
+            let all = match contest.tried[model - 1] {
+                _ if seen.deciding[0].len() >= FEW => seen.clone(),
+                Some(tried) if contest.beside_input => seen.with(race).beside(model, tried),
+                _ => seen.with(race),
+            };
             if over {
+                self.widen(&seen);
                 let standing = contest.standing(&all, model, Confidence::Usual);
                 return Ok((all, standing));
             }
@@ -259,6 +286,7 @@ impl Course<'_> {
             unsure = single.iter().map(|speedup| standing != Standing::Refused && !holds(speedup)).collect();
             let enough = lost || !gain_is_open && !unsure.contains(&true);
             if enough && standing != Standing::Open {
+                self.widen(&seen);
                 return Ok((all, standing));
             }
             holding = if gain_is_open || last { None } else { holding.or_else(|| Some(self.now() + self.span(HOLDING))) };

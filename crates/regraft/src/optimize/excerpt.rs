@@ -1,5 +1,5 @@
-//! An excerpt of a model: one of each kind of place, as a model of its own. It runs in a fraction of
-//! the time, so that within the same time more of what could be done is measured.
+//! An excerpt of a model: one of each kind of place, as a model of its own. It runs in a fraction
+//! of the time, so that within the same time more of what could be done is measured.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -168,7 +168,8 @@ mod tests {
             graph(&format!("graph (x: f32[4,8]) {{ {chain} output c{} }}", count - 1))
         };
         let chosen = |count| representatives(&blocks(count), &|_| true).len();
-        // However many there are, it is as many nodes: the first ones, one in the middle, the last ones.
+        // However many there are, it is as many nodes: the first ones, one in the middle, the last
+        // ones.
         assert_eq!(chosen(40), chosen(20));
         assert!(chosen(20) < 20, "{}", chosen(20));
         assert_eq!(chosen(2), 6);

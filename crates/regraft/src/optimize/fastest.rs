@@ -33,12 +33,13 @@ struct Made {
     _folder: tempfile::TempDir,
 }
 
-/// Optimizes a model file for each runtime that this machine has, times all results and the input on
-/// all of them, and writes what is fastest. The report is that of the runtime that was chosen.
+/// Optimizes a model file for each runtime that this machine has, times all results and the input
+/// on all of them, and writes what is fastest. The report is that of the runtime that was chosen.
 ///
 /// # Errors
 ///
-/// As for [`optimize`](optimize()); also if there is no runtime at all, or none that runs the model.
+/// As for [`optimize`](optimize()); also if there is no runtime at all, or none that runs the
+/// model.
 pub fn fastest(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
     let start = Instant::now();
     if request.runtime.library.is_some() {
@@ -85,8 +86,8 @@ pub fn fastest(request: &Request, observer: &mut dyn Observer) -> Result<Report,
     Ok(report)
 }
 
-/// Time that [`fastest`] may take unless more or less is asked for: as much for each runtime of this
-/// machine as an optimization for it alone gets.
+/// Time that [`fastest`] may take unless more or less is asked for: as much for each runtime of
+/// this machine as an optimization for it alone gets.
 pub fn default_budget() -> Duration {
     DEFAULT_BUDGET * runtimes().filter(|(_, loaded)| loaded.is_ok()).count().max(1) as u32
 }
@@ -96,8 +97,8 @@ fn runtimes() -> impl Iterator<Item = (Backend, Result<Arc<dyn Runtime>, Failure
     Backend::candidates().into_iter().map(|backend| (backend, RuntimeChoice { backend, library: None }.load()))
 }
 
-/// What one sitting of the comparison of `count` runtimes takes at least, by what was made for some of
-/// them; models of hundreds of megabytes take seconds to open.
+/// What one sitting of the comparison of `count` runtimes takes at least, by what was made for some
+/// of them; models of hundreds of megabytes take seconds to open.
 fn one_sitting(made: &[Made], count: usize) -> Option<Duration> {
     let sitting = |report: &Report| {
         let opening = report.startup.map_or(0.0, |startup| (startup.input.load_ns + startup.output.load_ns) as f64);

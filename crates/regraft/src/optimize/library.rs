@@ -9,6 +9,7 @@ use regraft_rules::{Library, Numeric, Proofs};
 
 use crate::error::Failure;
 use crate::optimize::request::denied;
+use crate::optimize::subnormal;
 
 /// Instances per kind of sizes on which a file's rule is proved.
 const INSTANCES: usize = 2;
@@ -63,7 +64,7 @@ pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
     let (library, shipped) = read(&choice.files)?;
     let own = library.rules()[shipped..].iter().filter(|r| r.trust > Trust::Tested).map(|r| r.name.to_string()).collect();
     for word in &choice.deny {
-        let known = library.get(word).is_some() || Numeric::NAMES.iter().any(|(name, _)| name == word);
+        let known = library.get(word).is_some() || word == subnormal::NAME || Numeric::NAMES.iter().any(|(name, _)| name == word);
         if !known {
             let near = library
                 .rules()

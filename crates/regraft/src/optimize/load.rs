@@ -7,7 +7,7 @@ use std::sync::Arc;
 use regraft_certify::ModelDigest;
 use regraft_ir::Trust;
 use regraft_ir::{Graph, Op, OpKind, TensorType, normal};
-use regraft_onnx::{FixedSizes, Model, OpaqueNode, Speller, WriteOptions, Written};
+use regraft_onnx::{FixedSizes, Model, OpaqueNode, Speller, WriteOptions, Written, flushable};
 use regraft_rules::{Numeric, Writable};
 use regraft_runtime::{Fallback, ModelSource, Refusal, Runtime, RuntimeError, SessionOptions};
 
@@ -20,6 +20,7 @@ use crate::optimize::memory_budget::MemoryBudget;
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::request::{CostKind, Request};
 use crate::optimize::run::Journal;
+use crate::optimize::subnormal;
 use crate::optimize::time_budget::TimeBudget;
 use crate::recording::hashes;
 use crate::refused::Refused;
@@ -58,16 +59,29 @@ pub struct Input {
     pub fixed: FixedSizes,
     /// Its opset, if that differs from the file's.
     pub opset: Option<i64>,
-    /// Digest of the file's contents, for the certificate and for recordings. The output may replace the
-    /// file.
+    /// Digest of the file's contents, for the certificate and for recordings. The output may
+    /// replace the file.
     pub digest: Option<ModelDigest>,
     /// Its graph in normal form: where searches start.
     pub graph: Graph,
-    /// What the normal form removed: name and nodes.
+    /// What the normal form removed, name and nodes, and how many constants are written with zeros
+    /// instead of subnormal numbers.
     pub cleaned: Vec<(String, usize)>,
+    /// Whether constants are written so, those of rewritten models too.
+    pub flushes: bool,
 }
 
 impl Input {
+    /// Whether it has nodes that are superfluous.
+    pub fn has_superfluous(&self) -> bool {
+        self.cleaned.iter().any(|(name, _)| name != subnormal::NAME)
+    }
+
+    /// Whether it has constants that are written with zeros instead of subnormal numbers.
+    pub fn has_subnormal(&self) -> bool {
+        self.cleaned.iter().any(|(name, _)| name == subnormal::NAME)
+    }
+
     /// Whether the request wants another model than the file has, however fast it is.
     pub fn is_converted(&self) -> bool {
         self.opset.is_some() || !self.fixed.is_empty()
@@ -105,7 +119,7 @@ impl Job {
     /// How models are written.
     pub fn write_options(&self) -> WriteOptions {
         let park = self.memory.is_tight().then(|| regraft_onnx::folder_of(&self.request.output));
-        WriteOptions { allow_growth: self.request.allow_growth, park, ..WriteOptions::default() }
+        WriteOptions { allow_growth: self.request.allow_growth, park, flush: self.input.flushes, ..WriteOptions::default() }
     }
 }
 
@@ -155,7 +169,8 @@ pub fn load(
     let memory = MemoryBudget::new(&input.model, request.memory);
     journal.warnings = warnings(&input.model, &rules, request.rules.require)?;
     let fallback = Fallback::new(runtime()?, vec![request.input.clone()]);
-    // A crash of the runtime would take this process with it; in a short time that is worth finding out.
+    // A crash of the runtime would take this process with it; in a short time that is worth finding
+    // out.
     let is_quick = request.untimed || input.model.size() <= PROBED;
     let runtime = Arc::new(if is_quick { fallback.probing() } else { fallback });
     let recorded_threads = request.cost.recorded().map_or(usize::MAX, |recorded| recorded.recording.target.threads as usize);
@@ -200,8 +215,8 @@ pub fn load(
     Ok((Job { request, input, rules, runtime, threads, refusal, bindings, memory }, journal))
 }
 
-/// Of a decision by recorded prices, what would have to be measured where they were recorded, or needs
-/// models to be run here.
+/// Of a decision by recorded prices, what would have to be measured where they were recorded, or
+/// needs models to be run here.
 fn refuse_measuring(request: &Request, memory: &MemoryBudget) -> Result<(), Failure> {
     let refused = |what: &str, hint: &str| Err(Failure::new(format!("prices recorded on another machine {what}")).hint(hint));
     if request.untimed {
@@ -233,8 +248,11 @@ fn read(request: &Request) -> Result<Input, Failure> {
     };
     let is_asked = request.certificate.is_some() || request.cost.recorded().is_some();
     let digest = is_asked.then(|| ModelDigest::of(&request.input)).transpose()?;
-    let (graph, cleaned) = clean(model.graph());
-    Ok(Input { model, fixed, opset, digest, graph, cleaned })
+    let (graph, mut cleaned) = clean(model.graph());
+    let flushes = subnormal::are_flushed(request);
+    let flushed = if flushes { flushable(&graph) } else { 0 };
+    cleaned.extend((flushed > 0).then(|| (subnormal::NAME.to_string(), flushed)));
+    Ok(Input { model, fixed, opset, digest, graph, cleaned, flushes })
 }
 
 /// The graph in normal form, and what that removed.

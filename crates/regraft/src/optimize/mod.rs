@@ -56,6 +56,7 @@ mod script;
 mod scripted;
 mod standing;
 mod starting;
+mod subnormal;
 mod surcharge;
 #[cfg(test)]
 mod tests;
@@ -84,6 +85,7 @@ pub use request::{Agent, CostKind, DEFAULT_BUDGET, Request, STEPS, Search, Searc
 pub use savings::{Networks, Paid, SavingsRequest};
 pub use script::{Rewrite, Rewritten};
 pub use standing::MARGIN;
+pub use subnormal::NAME as SUBNORMAL_WEIGHTS;
 pub(crate) use tune::place as place_of;
 pub use tune::{Bodies, Inside, Proposal, Proposals, everywhere, propose, rewrite_bodies, scramble};
 pub(crate) use verify::{BLURRED, FLOOR_FACTOR, before_saturation};
@@ -131,7 +133,8 @@ fn optimize_on(
     Ok(report::report(run, decision, output, startups, headroom))
 }
 
-/// Finds candidates and compares them with the input; again, with what that showed, while time is left.
+/// Finds candidates and compares them with the input; again, with what that showed, while time is
+/// left.
 fn compared(run: &mut Run<'_>) -> Result<Comparison, Failure> {
     let mut tuner = Tuner::new(run);
     let candidates = tuner.candidates()?;

@@ -20,8 +20,8 @@ pub(crate) const REFERENCE_SPEED: f64 = 6e9;
 
 /// What the reference executor makes of a written model, for sets of inputs in turn.
 ///
-/// The model is read back with its inputs at fixed sizes: this checks the writer as well, and shapes
-/// that depend on open sizes, and so stay opaque in the graph, become known.
+/// The model is read back with its inputs at fixed sizes: this checks the writer as well, and
+/// shapes that depend on open sizes, and so stay opaque in the graph, become known.
 pub struct Reference {
     /// Floating-point operations of a run.
     pub flops: f64,
@@ -38,8 +38,8 @@ pub enum Run {
 }
 
 impl Reference {
-    /// Runs a model until a run cannot be made, or would not end before the deadline. Where a run takes
-    /// long, one is enough.
+    /// Runs a model until a run cannot be made, or would not end before the deadline. Where a run
+    /// takes long, one is enough.
     ///
     /// # Errors
     ///

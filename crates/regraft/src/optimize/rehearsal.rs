@@ -30,8 +30,8 @@ const ROUNDS: (usize, usize) = (4, 100);
 /// Share of the time that whole runs take.
 const WHOLE: f64 = 0.25;
 
-/// Measures one model with so many threads: prices go to the store, classes of kernels to `kernels`.
-/// Returns the model at each of its sizes, and warnings.
+/// Measures one model with so many threads: prices go to the store, classes of kernels to
+/// `kernels`. Returns the model at each of its sizes, and warnings.
 pub fn rehearse(
     request: &RecordRequest,
     runtime: &Arc<dyn Runtime>,
@@ -140,8 +140,9 @@ impl<'a> Rehearsal<'a> {
         Ok(all)
     }
 
-    /// Profiles what each rule makes of the input, as far as the time suffices: first another choice in
-    /// each repetition of a block, which tells most at once. What cannot be written or run tells nothing.
+    /// Profiles what each rule makes of the input, as far as the time suffices: first another
+    /// choice in each repetition of a block, which tells most at once. What cannot be written or
+    /// run tells nothing.
     fn variants(&mut self) {
         let job = self.job;
         let (library, start) = (&job.rules.library, &job.input.graph);

@@ -121,10 +121,10 @@ fn prediction(run: &Run<'_>, recorded: &Recorded, decision: &Decision) -> Predic
 /// Rewritten models that may or may not be faster than the input, if nothing better was found and
 /// speed decides.
 fn undecided(run: &Run<'_>, comparison: &Comparison, winner: Option<&Candidate>) -> Vec<Undecided> {
-    if run.job.refusal.is_some() || winner.is_some_and(|winner| winner.wanted() == Wanted::Faster) {
+    if run.job.refusal.is_some() || winner.is_some_and(|winner| winner.wanted == Wanted::Faster) {
         return Vec::new();
     }
-    let is_open = |c: &&Candidate| c.wanted() == Wanted::Faster && c.standing() == Standing::Open && !c.compared.is_zero();
+    let is_open = |c: &&Candidate| c.wanted == Wanted::Faster && c.standing() == Standing::Open && !c.compared.is_zero();
     let open = comparison.candidates.iter().filter(is_open).map(|candidate| {
         let Timings { deciding, single } = &candidate.timings;
         let gains = Timings { deciding: deciding.clone(), single: Vec::new() }.standing(Wanted::Faster) == Standing::Taken;

@@ -24,8 +24,8 @@ use crate::units::{FreezeArg, ShapeArg};
 /// Which strategy searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchKind {
-    /// The best of [`SearchKind::Descents`], [`SearchKind::Exact`], and [`SearchKind::Saturate`] with
-    /// small e-graphs.
+    /// The best of [`SearchKind::Descents`], [`SearchKind::Exact`], and [`SearchKind::Saturate`]
+    /// with small e-graphs.
     Auto,
     /// The best of three fast searches.
     Descents,
@@ -128,8 +128,8 @@ impl From<SearchKind> for Search {
 }
 
 impl Search {
-    /// The strategies of which it is made up, the fastest first: a single descent, if what it finds is
-    /// only to be learned from; and then, in a `hurry`, no exact search of regions.
+    /// The strategies of which it is made up, the fastest first: a single descent, if what it finds
+    /// is only to be learned from; and then, in a `hurry`, no exact search of regions.
     pub(crate) fn members(self, learns: bool, hurry: bool) -> Vec<Box<dyn Strategy>> {
         if self.kind != SearchKind::Auto {
             return vec![self.strategy()];
@@ -147,8 +147,8 @@ impl Search {
         members
     }
 
-    /// What a user should know before such a search of a model: that the policy which comes with the
-    /// program cannot be used, and why; or that an agent was trained on another model.
+    /// What a user should know before such a search of a model: that the policy which comes with
+    /// the program cannot be used, and why; or that an agent was trained on another model.
     pub fn warning(self, model: &Path) -> Option<String> {
         if let SearchKind::XRLflow(agent) = self.kind {
             let trained_on = &agent.about().model;
@@ -206,8 +206,8 @@ pub enum CostKind {
     Roofline,
     /// Every operator alike: the fewest are best.
     Operators,
-    /// Recorded on another machine, and carried over from this one where it was not recorded there. They
-    /// decide: no whole model is timed.
+    /// Recorded on another machine, and carried over from this one where it was not recorded there.
+    /// They decide: no whole model is timed.
     Recorded(Arc<Recorded>),
 }
 
@@ -249,8 +249,8 @@ pub struct Request {
     pub cost: CostKind,
     /// Wall time that the whole run may take.
     pub budget: Duration,
-    /// Threads per operator in deployment; by default, what the runtime itself uses. With recorded prices,
-    /// those that this machine's own prices are of, by default those of the recording.
+    /// Threads per operator in deployment; by default, what the runtime itself uses. With recorded
+    /// prices, those that this machine's own prices are of, by default those of the recording.
     pub threads: Option<usize>,
     /// Seed of everything random.
     pub seed: u64,
@@ -278,8 +278,8 @@ pub struct Request {
     pub cost_store: Option<PathBuf>,
     /// Use the store as is: measure nothing, and decide by its contents.
     pub frozen: bool,
-    /// Time nothing: make each rewrite that gains under the price list of [`cost`](Self::cost), which no
-    /// measurement corrects.
+    /// Time nothing: make each rewrite that gains under the price list of [`cost`](Self::cost),
+    /// which no measurement corrects.
     pub untimed: bool,
     /// The command line, for the report.
     pub reproduce: String,

@@ -15,6 +15,7 @@ use crate::optimize::evaluate::{Evaluator, Prices, evaluator};
 use crate::optimize::load::Job;
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::script::Script;
+use crate::optimize::standing::Wanted;
 use crate::optimize::surcharge::Surcharged;
 use crate::optimize::time_budget::TimeBudget;
 use crate::optimize::tune::{Proposal, Proposals, TuningRecord, propose, retrace};
@@ -72,8 +73,8 @@ impl<'a> Run<'a> {
     /// A run at its start.
     pub fn new(job: &'a Job, clock: TimeBudget, journal: Journal, observer: &'a mut dyn Observer) -> Result<Run<'a>, Failure> {
         let evaluator = evaluator(job)?;
-        // What comes out untimed depends on the model alone, and what is predicted for another machine on the
-        // recording.
+        // What comes out untimed depends on the model alone, and what is predicted for another
+        // machine on the recording.
         let forgets = job.request.untimed || evaluator.prices().is_recorded();
         let record = if forgets { TuningRecord::default() } else { TuningRecord::recall(job, evaluator.prices()) };
         Ok(Run { record, ..Run::of(job, evaluator, clock, journal, observer) })
@@ -172,9 +173,11 @@ impl<'a> Run<'a> {
         }
         let artifact = self.evaluator.artifact(written?)?;
         let predicted = self.evaluator.prices().total(&graph);
+        let wanted = if script.is_empty() { Wanted::NotSlower } else { Wanted::Faster };
         Ok(Some(Candidate {
             name,
             graph,
+            wanted,
             script,
             artifact,
             predicted,

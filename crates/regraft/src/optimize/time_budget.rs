@@ -15,14 +15,16 @@ const CONFIRMING: f64 = 0.35;
 const RESERVE: f64 = 0.1;
 /// Share of the budget that one search may take.
 const SLICE: f64 = 0.08;
-/// If fewer trials than this take the whole budget, one tells more than an exact search under prices that
-/// are guesses: in 20 s (13 trials), ResNet-50 gains 1.03 to 1.06 without one (four runs) and nothing with
-/// it (three); in 45 s (26 trials), Inception-v3 gains 1.03 to 1.07 without (five) and 1.04 to 1.09 with (five).
+/// If fewer trials than this take the whole budget, one tells more than an exact search under
+/// prices that are guesses: in 20 s (13 trials), ResNet-50 gains 1.03 to 1.06 without one (four
+/// runs) and nothing with it (three); in 45 s (26 trials), Inception-v3 gains 1.03 to 1.07 without
+/// (five) and 1.04 to 1.09 with (five).
 const MANY_TRIALS: u32 = 24;
-/// Share of the time for tuning, less that of a search and a trial, that goes to a part of the model.
+/// Share of the time for tuning, less that of a search and a trial, that goes to a part of the
+/// model.
 const STUDYING: f64 = 2.0 / 3.0;
-/// Models of more nodes may take long to open, and how long a trial of one of so many takes if nothing
-/// is known about it.
+/// Models of more nodes may take long to open, and how long a trial of one of so many takes if
+/// nothing is known about it.
 const MANY: usize = 6_000;
 const OPENING_MANY: Duration = Duration::from_secs(4);
 /// Share of the budget beyond which a trial is costly.
@@ -40,8 +42,9 @@ const CHECK: f64 = 1.5;
 /// input and with the result, in units of what of profiling the input is not repeated runs.
 const CHECK_ONCE: f64 = 2.0;
 const STARTING: f64 = 8.0;
-/// How long writing takes, in units of the time that loading took, and of the part of it that reading
-/// the model took: the less of both, for what a runtime does to load a model may take long or not.
+/// How long writing takes, in units of the time that loading took, and of the part of it that
+/// reading the model took: the less of both, for what a runtime does to load a model may take long
+/// or not.
 const WRITING: f64 = 1.3;
 const WRITING_READ: f64 = 4.0;
 /// Share of a trial spent opening a model, and the runs that a comparison needs to tell candidates
@@ -50,7 +53,8 @@ const LOADING: f64 = 0.4;
 const TELLING: u32 = 16;
 /// The sittings among which these are divided.
 const SITTINGS: u32 = 2;
-/// A model that takes less than this share of the input's time in a trial is faster without a doubt.
+/// A model that takes less than this share of the input's time in a trial is faster without a
+/// doubt.
 const CLEAR: f64 = 0.9;
 
 /// How much longer than its budget a run may take without a word.
@@ -73,8 +77,8 @@ pub fn is_long(run: Duration) -> bool {
     run > LONG_RUNS[0]
 }
 
-/// Fewest runs in a sitting, profiled and not, of a model of which one takes so long, if time is not
-/// up.
+/// Fewest runs in a sitting, profiled and not, of a model of which one takes so long, if time is
+/// not up.
 pub fn fewest(run: Duration) -> u32 {
     if run > LONG_RUNS[1] {
         2
@@ -177,8 +181,8 @@ impl TimeBudget {
         self.start + self.budget.mul_f64(part)
     }
 
-    /// Begins to tune anew after a comparison: until the middle of what is left, or earlier if the next
-    /// comparison needs more than half. False if there is no time even for that.
+    /// Begins to tune anew after a comparison: until the middle of what is left, or earlier if the
+    /// next comparison needs more than half. False if there is no time even for that.
     pub fn begin_lap(&mut self) -> bool {
         let now = Instant::now();
         let left = self.comparing_ends().saturating_duration_since(now);
@@ -364,8 +368,8 @@ impl TimeBudget {
         Instant::now() <= self.trials_end()
     }
 
-    /// The last moment for a trial to begin. The first may take longer than its share of the budget, if
-    /// what must follow still fits.
+    /// The last moment for a trial to begin. The first may take longer than its share of the
+    /// budget, if what must follow still fits.
     pub fn trials_end(&self) -> Instant {
         if self.trial.is_zero() {
             let rest = self.trial() + self.comparing(self.profiling) + self.checking(self.profiling);
@@ -374,8 +378,8 @@ impl TimeBudget {
         self.tuning_ends().checked_sub(self.trial).unwrap_or(self.start)
     }
 
-    /// How long what pays may be found out on a part of the model: so that it can be searched for and
-    /// tried in the whole.
+    /// How long what pays may be found out on a part of the model: so that it can be searched for
+    /// and tried in the whole.
     pub fn studying(&self) -> Duration {
         let left = self.tuning_ends().saturating_duration_since(Instant::now());
         left.saturating_sub(self.trial() + self.slice()).mul_f64(STUDYING)

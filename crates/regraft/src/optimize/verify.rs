@@ -446,8 +446,8 @@ pub(crate) fn before_saturation(graph: &Graph) -> Option<Vec<(String, ValueId)>>
     if values.is_empty() { None } else { Some(values) }
 }
 
-/// The rewritten model in double precision against the original on the runtime, and thus against the
-/// candidate.
+/// The rewritten model in double precision against the original on the runtime, and thus against
+/// the candidate.
 ///
 /// A case that is inconclusive in single precision may be conclusive in double.
 fn in_double_precision(

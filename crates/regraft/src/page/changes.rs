@@ -76,7 +76,8 @@ struct Group {
     steps: Vec<usize>,
 }
 
-/// The changes that a certificate tells of in the main graph of a model, those that gain most first.
+/// The changes that a certificate tells of in the main graph of a model, those that gain most
+/// first.
 ///
 /// # Errors
 ///
@@ -155,8 +156,8 @@ fn join(joined: &mut [usize], a: usize, b: usize) {
     joined[a.max(b)] = a.min(b);
 }
 
-/// The rule and the gain of each step: the report lists rewrites in the same order, without clean-ups,
-/// and names one of the rules behind an edit that equality saturation found.
+/// The rule and the gain of each step: the report lists rewrites in the same order, without
+/// clean-ups, and names one of the rules behind an edit that equality saturation found.
 fn credited<'a>(steps: &[&'a str], report: &'a Report) -> Vec<(&'a str, i64)> {
     let mut applied = report.applied.iter().peekable();
     let credit = |step: &&'a str| {

@@ -125,8 +125,8 @@ struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// Its file: where it is said to be, or beside the report; the one with this digest, if that is known.
-    /// Otherwise, why there is none.
+    /// Its file: where it is said to be, or beside the report; the one with this digest, if that is
+    /// known. Otherwise, why there is none.
     ///
     /// # Errors
     ///

@@ -57,8 +57,8 @@ pub fn of(runtime: &dyn Runtime, (input, output): (&Path, &Path), report: &Repor
     })
 }
 
-/// Time that each node of a model takes, ns, by its name; the time of a kernel that several nodes were
-/// fused into goes to the one that does most of the work. Nodes without a name are left out.
+/// Time that each node of a model takes, ns, by its name; the time of a kernel that several nodes
+/// were fused into goes to the one that does most of the work. Nodes without a name are left out.
 pub fn of_nodes(runtime: &dyn Runtime, model: &Path, report: &Report) -> Result<Vec<(String, f64)>, Failure> {
     let read = Model::read(model)?;
     let (profile, sizes) = profile(runtime, (&read, model), report, true)?;
@@ -85,8 +85,8 @@ fn kernels(runtime: &dyn Runtime, model: &Path, report: &Report) -> Result<Vec<K
     Ok(profile.nodes.into_iter().map(|node| (node.op_type, name(node.name), node.median_ns)).collect())
 }
 
-/// For nodes whose names tell no block, such as those that rewrites made, a name that does: of what they
-/// compute, or of the nearest node that reads it, or else of the nearest that it is made from.
+/// For nodes whose names tell no block, such as those that rewrites made, a name that does: of what
+/// they compute, or of the nearest node that reads it, or else of the nearest that it is made from.
 fn homes(model: &ModelProto) -> HashMap<String, String> {
     let nodes: Vec<&NodeProto> = model.graph.iter().flat_map(|graph| &graph.node).collect();
     let own = |node: &NodeProto| {
@@ -150,7 +150,8 @@ fn rows(before: &[Kernel], after: &[Kernel], key: &dyn Fn(&Kernel) -> String) ->
     rows
 }
 
-/// How many parts of a name tell blocks apart: as many as make the most blocks that can still be read.
+/// How many parts of a name tell blocks apart: as many as make the most blocks that can still be
+/// read.
 fn depth(kernels: &[Kernel]) -> usize {
     let count = |depth: usize| kernels.iter().map(|(_, name, _)| block(name, depth)).collect::<std::collections::BTreeSet<_>>().len();
     let telling = (1..6).map(|depth| (count(depth), depth)).filter(|(count, _)| (2..=BLOCKS).contains(count));

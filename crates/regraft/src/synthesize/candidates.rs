@@ -34,8 +34,8 @@ const FASTER: f64 = 0.9;
 const FEWEST: usize = 2;
 /// Operators that are kept for one kind of layer.
 const KEPT: usize = 24;
-/// How many times slower another operator with as many weights has to be to be given up: which of two can
-/// be fitted better is not known yet.
+/// How many times slower another operator with as many weights has to be to be given up: which of
+/// two can be fitted better is not known yet.
 const CLEARLY: f64 = 1.1;
 
 /// How long operators are timed beside their layer, for each of them.
@@ -105,7 +105,8 @@ impl Hunt<'_> {
         kept: &mut Vec<Candidate>,
         tried: &mut Tried,
     ) -> Result<(), Failure> {
-        // What has fewer weights and is no faster than another can only be worse: fits are not free.
+        // What has fewer weights and is no faster than another can only be worse: fits are not
+        // free.
         let Some(timed) = bench.time(&found, &explorer.coordinates)? else { return Ok(()) };
         tried.timed += 1;
         let candidate = Candidate { found, timed };

@@ -1,5 +1,5 @@
-//! Operators judged: times beside the dense layer, weights, accuracy after training, and the front of
-//! these three.
+//! Operators judged: times beside the dense layer, weights, accuracy after training, and the front
+//! of these three.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ use crate::synthesize::kernel::{Bench, Target, check};
 
 /// Who says how accurate networks with an operator become.
 pub trait Trainer {
-    /// What training came to, for operators that are trained together: the worse may be given up early.
-    /// None where an operator cannot be trained.
+    /// What training came to, for operators that are trained together: the worse may be given up
+    /// early. None where an operator cannot be trained.
     ///
     /// # Errors
     ///
@@ -53,7 +53,8 @@ pub struct SearchReport {
     pub dense: Operated,
     /// Operators that nothing else beats in every respect, the fastest first.
     pub front: Vec<Operated>,
-    /// All operators that were timed, the fastest first; those that are not faster were not trained.
+    /// All operators that were timed, the fastest first; those that are not faster were not
+    /// trained.
     pub timed: Vec<Operated>,
     /// Wall time.
     pub seconds: f64,
@@ -158,8 +159,9 @@ impl<'a, 't> Judging<'a, 't> {
         Ok(Judging { spec, target, benches, places, dense, own, timed: vec![], seen, longest: start.elapsed(), timing, trainer })
     }
 
-    /// How many more can be judged until then, if each takes as long as the longest so far, the dense layer
-    /// included; and whether they can be trained. Where there was no time to train any, all are only timed.
+    /// How many more can be judged until then, if each takes as long as the longest so far, the
+    /// dense layer included; and whether they can be trained. Where there was no time to train any,
+    /// all are only timed.
     pub fn room(&self, until: Instant) -> (usize, bool) {
         let left = until.saturating_duration_since(Instant::now());
         let of = |longest: Duration| (left.as_secs_f64() / longest.as_secs_f64().max(1e-3)) as usize;
@@ -179,8 +181,8 @@ impl<'a, 't> Judging<'a, 't> {
         format!("{} timed, {} on the front", self.timed.len(), front(&self.timed).points().len())
     }
 
-    /// Judges operators together, each with whether it is known, with training or without; their ranks among
-    /// all, 0 for those that are not faster or were judged before.
+    /// Judges operators together, each with whether it is known, with training or without; their
+    /// ranks among all, 0 for those that are not faster or were judged before.
     ///
     /// # Errors
     ///

@@ -56,8 +56,8 @@ pub fn add_bias(graph: &mut Graph, y: ValueId, bias: &[f32], own: Option<ValueId
     Ok(y)
 }
 
-/// Compares an operator's kernel with its definition at some sizes, as far as the definition can be run
-/// in a moment; how many were compared.
+/// Compares an operator's kernel with its definition at some sizes, as far as the definition can be
+/// run in a moment; how many were compared.
 ///
 /// # Errors
 ///

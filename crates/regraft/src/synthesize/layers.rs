@@ -11,8 +11,8 @@ pub struct Layer {
     pub node: NodeId,
     /// What it reads.
     pub x: ValueId,
-    /// Its matrix from patches to outputs, a row for each output: the positions of a patch outermost, as
-    /// [`Kind::offsets`] lists them.
+    /// Its matrix from patches to outputs, a row for each output: the positions of a patch
+    /// outermost, as [`Kind::offsets`] lists them.
     pub matrix: Vec<f32>,
     /// What it adds, if anything.
     pub bias: Option<ValueId>,
@@ -166,8 +166,8 @@ impl Kind {
         spec
     }
 
-    /// The sizes of an operator's specification for one image with this height and width, or for this
-    /// many rows.
+    /// The sizes of an operator's specification for one image with this height and width, or for
+    /// this many rows.
     fn sizes(&self, spec: &Spec, [height, width]: [usize; 2]) -> Sizes {
         let layer = &spec.layers[0];
         let values = spec.variables.iter().zip(&layer.values).map(|(variable, own)| match variable.name.as_str() {
@@ -223,8 +223,8 @@ enum Unfit {
     Sizes,
 }
 
-/// All layers of a graph, at these sizes of its symbols, and how many convolutions and products with
-/// weights are none.
+/// All layers of a graph, at these sizes of its symbols, and how many convolutions and products
+/// with weights are none.
 pub fn layers(graph: &Graph, symbols: &Bindings) -> (Vec<Layer>, usize) {
     let (mut found, mut others) = (Vec::new(), 0);
     for id in graph.topological() {

@@ -67,8 +67,8 @@ impl Assembled {
 }
 
 impl Measure<'_, '_> {
-    /// Choices for a series of errors, measured; the smallest error first, each faster than the input and
-    /// those before. With each, its model.
+    /// Choices for a series of errors, measured; the smallest error first, each faster than the
+    /// input and those before. With each, its model.
     pub fn front(&self, observer: &mut dyn Observer) -> Result<(Vec<Point>, Vec<Vec<u8>>), Failure> {
         let input = self.written.to_bytes()?;
         let expected = self.outputs(&input, self.measured)?;
@@ -156,8 +156,9 @@ impl Measure<'_, '_> {
         Ok(())
     }
 
-    /// Fits the operators of choices once more, in the models that they make: to what each layer computed
-    /// before, from what it reads now. Those whose errors are nearest to what is asked come first.
+    /// Fits the operators of choices once more, in the models that they make: to what each layer
+    /// computed before, from what it reads now. Those whose errors are nearest to what is asked
+    /// come first.
     fn refine(
         &self,
         made: &mut [(f64, Choice, Vec<u8>)],

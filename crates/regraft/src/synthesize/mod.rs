@@ -103,8 +103,8 @@ pub struct Report {
     pub threads: usize,
     /// The model.
     pub model: String,
-    /// Convolutions and products that no operator can replace: they stride, have groups or no known weights,
-    /// or are small.
+    /// Convolutions and products that no operator can replace: they stride, have groups or no known
+    /// weights, or are small.
     pub others: usize,
     /// What was tried for each kind of layer.
     pub kinds: Vec<KindReport>,
@@ -184,7 +184,8 @@ const RUNS: (usize, usize) = (4, 2);
 const HOPELESS: (usize, f64) = (3, 0.5);
 /// How long operators are fitted after an interruption.
 const MOMENT: Duration = Duration::from_secs(5);
-/// The entry of a model's metadata that names the model which it approximates, by its file's digest.
+/// The entry of a model's metadata that names the model which it approximates, by its file's
+/// digest.
 pub const APPROXIMATES: &str = "regraft.approximates";
 
 /// Looks for operators, fits them, chooses, and writes the fastest model within the error.

@@ -1,5 +1,5 @@
-//! Searches cut into pieces, for many machines: operators are drawn, judged in parts, and reports of
-//! parts joined.
+//! Searches cut into pieces, for many machines: operators are drawn, judged in parts, and reports
+//! of parts joined.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::optimize::{Observer, Phase};
 use crate::synthesize::candidates::parsed;
 use crate::synthesize::judging::{SearchReport, front};
 
-/// Formulas of so many operators that none of the reports has: of known families, and what a tree search
-/// proposes that knows what the reports found. The same for the same seed and reports.
+/// Formulas of so many operators that none of the reports has: of known families, and what a tree
+/// search proposes that knows what the reports found. The same for the same seed and reports.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Operators for the layers of a specification, without a model: the front of what is fast, small, and
-//! accurate after training.
+//! Operators for the layers of a specification, without a model: the front of what is fast, small,
+//! and accurate after training.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -37,8 +37,8 @@ const TOGETHER: usize = 4;
 ///
 /// # Errors
 ///
-/// If the specification has no dense layer, nothing in it can be computed, a kernel is wrong, or files
-/// cannot be written.
+/// If the specification has no dense layer, nothing in it can be computed, a kernel is wrong, or
+/// files cannot be written.
 pub fn search(request: &SearchRequest, trainer: &mut dyn Trainer, observer: &mut dyn Observer) -> Result<SearchReport, Failure> {
     let until = Instant::now() + request.budget;
     let mut explorer = Explorer::new(&request.spec, Filter::default());

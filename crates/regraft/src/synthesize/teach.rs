@@ -133,8 +133,8 @@ pub struct Lesson<'a> {
 }
 
 impl Lesson<'_> {
-    /// Fits a candidate, from the weights that it has, if any; `None` if it does not treat all positions
-    /// alike, or is too large.
+    /// Fits a candidate, from the weights that it has, if any; `None` if it does not treat all
+    /// positions alike, or is too large.
     pub fn taught(
         &self,
         candidate: &Candidate,

@@ -57,7 +57,8 @@ pub(super) fn to_ort(tensor: &HostTensor) -> ort::Result<DynValue> {
     let bytes = tensor.bytes();
     if !bytes.is_empty() {
         let data = value.data_ptr_mut().cast::<u8>();
-        // SAFETY: the value was just allocated on the CPU with the tensor's element type and shape, and nothing else holds it.
+        // SAFETY: the value was just allocated on the CPU with the tensor's element type and shape,
+        // and nothing else holds it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
     }
     Ok(value.into_dyn())

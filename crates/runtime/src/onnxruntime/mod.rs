@@ -48,10 +48,11 @@ const KEY_EXTERNAL_DIR: &str = "session.model_external_initializers_file_folder_
 /// The file of the optimized model, in a session's folder of records.
 const GRAPH: &str = "optimized.onnx";
 
-/// Environment variable that keeps ONNX Runtime (since 1.29, on Linux and macOS) from starting a thread that
-/// collects and sends what a process does, and from keeping files for it. It must be set before the
-/// library is loaded: what its interface offers takes effect after the start. Programs set it before
-/// they have threads; so does the Python package, for its process, when it is imported.
+/// Environment variable that keeps ONNX Runtime (since 1.29, on Linux and macOS) from starting a
+/// thread that collects and sends what a process does, and from keeping files for it. It must be
+/// set before the library is loaded: what its interface offers takes effect after the start.
+/// Programs set it before they have threads; so does the Python package, for its process, when it
+/// is imported.
 pub const NO_TELEMETRY: &str = "ORT_DISABLE_TELEMETRY";
 
 /// Setting that ends the waiting of a session's threads with each run.
@@ -155,9 +156,9 @@ impl OnnxRuntime {
             OptLevel::Extended => GraphOptimizationLevel::Level2,
             OptLevel::All => GraphOptimizationLevel::All,
         };
-        // Within a run, threads that wait for work spin, as they do where a model is deployed: without
-        // that, models of many small operators take half as long again. After a run they would spin
-        // on, and take processors from the session whose turn is next.
+        // Within a run, threads that wait for work spin, as they do where a model is deployed:
+        // without that, models of many small operators take half as long again. After a run they
+        // would spin on, and take processors from the session whose turn is next.
         let spins = options.threads > 1;
         let mut builder = OrtSession::builder(&self.inner.environment)?
             .with_log_level(LogLevel::Error)?
@@ -281,9 +282,9 @@ fn read_graph(file: &Path, model: &str) -> Result<OptimizedGraph, RuntimeError> 
     Ok(OptimizedGraph::of_onnx(&graph))
 }
 
-/// Settings by which an optimized model is written without its weights, which may be gigabytes: they
-/// go to a second file, and here that file leads nowhere. Versions that do not know the settings
-/// ignore them.
+/// Settings by which an optimized model is written without its weights, which may be gigabytes:
+/// they go to a second file, and here that file leads nowhere. Versions that do not know the
+/// settings ignore them.
 #[cfg(unix)]
 fn weights_left_out(folder: &Path) -> Vec<(String, String)> {
     const WEIGHTS: &str = "weights.bin";
@@ -308,7 +309,8 @@ struct Library {
 
 /// Opens a library.
 fn open(candidate: &Candidate) -> Result<Library, String> {
-    // SAFETY: loading runs the library's initializers. The user, or the Python environment that the user set up, names the file.
+    // SAFETY: loading runs the library's initializers. The user, or the Python environment that the
+    // user set up, names the file.
     let library = unsafe { libloading::Library::new(&candidate.path) }.map_err(|e| library::loader_message(&e))?;
     let version = version_of(&library)?;
     if minor(&version).is_none_or(|minor| minor < OLDEST_MINOR) {
@@ -352,7 +354,8 @@ fn version_of(library: &libloading::Library) -> Result<String, String> {
     if base.is_null() {
         return Err("OrtGetApiBase returned nothing".to_owned());
     }
-    // SAFETY: `base` is the library's static table, and the version is a static null-terminated string.
+    // SAFETY: `base` is the library's static table, and the version is a static null-terminated
+    // string.
     let version = unsafe { CStr::from_ptr(((*base).GetVersionString)()) };
     Ok(version.to_string_lossy().into_owned())
 }

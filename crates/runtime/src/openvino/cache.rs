@@ -60,8 +60,8 @@ impl Cache {
     }
 }
 
-/// The file of a model in memory in its folder: what is compiled from a file need not be read when it
-/// is opened again, and reading from memory takes OpenVINO longer than that.
+/// The file of a model in memory in its folder: what is compiled from a file need not be read when
+/// it is opened again, and reading from memory takes OpenVINO longer than that.
 pub(super) fn file(place: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
     let file = place.join(MODEL);
     if !file.exists() {

@@ -18,9 +18,9 @@ pub struct Reading {
 
 /// Every run with the same times of its nodes: their means over the undisturbed ones.
 ///
-/// A counter is the mean over all runs so far in whole microseconds, so that one run's time is known
-/// to within as many microseconds as there were runs. The errors of runs in succession cancel out: what
-/// is left is that of the first and the last one.
+/// A counter is the mean over all runs so far in whole microseconds, so that one run's time is
+/// known to within as many microseconds as there were runs. The errors of runs in succession cancel
+/// out: what is left is that of the first and the last one.
 pub fn profile(readings: &[Reading], graph: Option<&OptimizedGraph>) -> RawProfile {
     let times: Vec<u64> = readings.iter().map(|reading| reading.ns).collect();
     let limit = quantile(&times, 0.1).unwrap_or(0.0) * UNDISTURBED;

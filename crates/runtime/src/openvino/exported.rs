@@ -1,6 +1,6 @@
-//! The graph that OpenVINO runs, out of two things that it tells: the model as it was compiled, whose
-//! layers name what they were made from, and the list of the nodes that run, in which whatever was
-//! fused into a node follows it.
+//! The graph that OpenVINO runs, out of two things that it tells: the model as it was compiled,
+//! whose layers name what they were made from, and the list of the nodes that run, in which
+//! whatever was fused into a node follows it.
 
 use std::collections::HashMap;
 

@@ -94,7 +94,8 @@ impl OpenVino {
             ("INFERENCE_NUM_THREADS", threads.to_string()),
             // Where a processor has instructions for them, it would compute in 16 bits.
             ("INFERENCE_PRECISION_HINT", "f32".to_owned()),
-            // Pinned threads wait for others that run on their core, even where another one is free.
+            // Pinned threads wait for others that run on their core, even where another one is
+            // free.
             ("ENABLE_CPU_PINNING", "NO".to_owned()),
         ];
         if options.profile || options.graph {
@@ -107,7 +108,8 @@ impl OpenVino {
             None => Err("nothing is kept".to_owned()),
         };
         let unstored = |subject: Uncompiled<'_>| compile(core, subject, &properties, None, options.graph);
-        // What cannot be stored can be run all the same; what cannot be run is compiled twice at most.
+        // What cannot be stored can be run all the same; what cannot be run is compiled twice at
+        // most.
         let ((compiled, text), interface) = match model {
             ModelSource::Path(path) => {
                 let file = Uncompiled::File(path);
@@ -176,8 +178,8 @@ impl Runtime for OpenVino {
     }
 }
 
-/// Compiles a model. With a place, it is stored there, or taken from there if it was. With `spying`,
-/// the text of the compiled model comes along if it was stored or taken.
+/// Compiles a model. With a place, it is stored there, or taken from there if it was. With
+/// `spying`, the text of the compiled model comes along if it was stored or taken.
 fn compile(
     core: &Core,
     subject: Uncompiled<'_>,
@@ -194,7 +196,8 @@ fn compile(
 
 fn load(candidate: &Candidate) -> Result<Loaded, String> {
     {
-        // SAFETY: loading runs the library's initializers. The user, or the Python environment that the user set up, names the file.
+        // SAFETY: loading runs the library's initializers. The user, or the Python environment that
+        // the user set up, names the file.
         let library = unsafe { libloading::Library::new(&candidate.path) }.map_err(|e| library::loader_message(&e))?;
         // SAFETY: the symbol is only looked for.
         if unsafe { library.get::<unsafe extern "C" fn()>(NEWEST_FUNCTION) }.is_err() {

@@ -158,7 +158,8 @@ impl Core {
         let compiled = match what {
             Uncompiled::Network(model) => {
                 let model = model.0.as_ptr();
-                // SAFETY: all pointers live longer than the call, which copies what it needs of them.
+                // SAFETY: all pointers live longer than the call, which copies what it needs of
+                // them.
                 made(|compiled| unsafe { sys::ov_core_compile_model_props(core, model, device, list.len(), list.as_ptr(), compiled) })
             }
             Uncompiled::File(path) => {
@@ -183,8 +184,8 @@ pub enum Uncompiled<'a> {
     File(&'a Path),
 }
 
-/// Is called twice with bytes to encrypt or to decrypt: first without a place to write to, to say how
-/// many it would write.
+/// Is called twice with bytes to encrypt or to decrypt: first without a place to write to, to say
+/// how many it would write.
 pub type Codec = unsafe extern "C" fn(*const c_char, usize, *mut c_char, *mut usize);
 
 /// How many inputs or outputs there are, and one of them.

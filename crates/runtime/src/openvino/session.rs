@@ -148,8 +148,8 @@ static SPYING: Mutex<()> = Mutex::new(());
 /// The text that passed through.
 static SPIED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// What `run` gives, and the text of the model that OpenVINO stored, loaded or exported with [`spy`]
-/// meanwhile; empty if it did nothing of the kind.
+/// What `run` gives, and the text of the model that OpenVINO stored, loaded or exported with
+/// [`spy`] meanwhile; empty if it did nothing of the kind.
 pub(super) fn spied<T>(run: impl FnOnce() -> native::Result<T>) -> native::Result<(T, String)> {
     let _alone = SPYING.lock().unwrap_or_else(PoisonError::into_inner);
     let take = || std::mem::take(&mut *SPIED.lock().unwrap_or_else(PoisonError::into_inner));
@@ -158,11 +158,12 @@ pub(super) fn spied<T>(run: impl FnOnce() -> native::Result<T>) -> native::Resul
     Ok((result, String::from_utf8(take()).map_err(|e| e.to_string())?))
 }
 
-/// Leaves the text of a model as it is: OpenVINO gives what it stores to a function of the user's to
-/// encrypt it, and what it loads, to decrypt it. Without one, it stores something illegible.
+/// Leaves the text of a model as it is: OpenVINO gives what it stores to a function of the user's
+/// to encrypt it, and what it loads, to decrypt it. Without one, it stores something illegible.
 pub(super) unsafe extern "C" fn legible(input: *const c_char, length: usize, output: *mut c_char, written: *mut usize) {
     if !output.is_null() && !input.is_null() {
-        // SAFETY: the library passes bytes and their number, and a place for as many as the call before this one said.
+        // SAFETY: the library passes bytes and their number, and a place for as many as the call
+        // before this one said.
         unsafe { std::ptr::copy_nonoverlapping(input, output, length) };
     }
     if !written.is_null() {

@@ -94,8 +94,8 @@ impl<'r> State<'r> {
         (1..).zip(found).map(|(rank, (_, action))| Action { prior: 1.0 / f64::from(rank) / all, ..action }).collect()
     }
 
-    /// Applies what an action stands for, and finds what has become possible, if somebody `asks`; false
-    /// if nothing is new.
+    /// Applies what an action stands for, and finds what has become possible, if somebody `asks`;
+    /// false if nothing is new.
     pub(crate) fn act(&mut self, action: Action, asks: bool, alone: &mut Alone<'_>, budget: &mut dyn Budget) -> bool {
         let all = std::mem::take(&mut self.offers[action.rule]);
         let is_meant = |offer: &Arc<Offer>| action.region.is_none_or(|region| region == offer.region);
@@ -119,7 +119,8 @@ impl<'r> State<'r> {
         if growth.apply(all, budget).is_ok() { growth } else { self.growth.clone() }
     }
 
-    /// Enters what the rewrites from this number on have made into the regions of what they replace.
+    /// Enters what the rewrites from this number on have made into the regions of what they
+    /// replace.
     fn place(&mut self, from: usize) {
         let space = self.growth.space();
         self.regions.resize(space.numbers(), u16::MAX);

@@ -114,8 +114,8 @@ impl<'t, 'r, 'm> Tree<'t, 'r, 'm> {
         self.costs.len() as u64
     }
 
-    /// Takes step after step, each after simulations of what it leads to: the last state, and whether
-    /// the budget was enough.
+    /// Takes step after step, each after simulations of what it leads to: the last state, and
+    /// whether the budget was enough.
     pub(crate) fn grow(&mut self, budget: &mut dyn Budget, observe: &mut dyn FnMut(&Growth<'_>)) -> (Arc<State<'r>>, bool) {
         let mut barren = 0;
         observe(&self.branches[0].state.growth);
@@ -180,7 +180,8 @@ impl<'t, 'r, 'm> Tree<'t, 'r, 'm> {
         };
         let at = begun.path[begun.path.len() - 1];
         self.branches[at].actions[begun.action].1 = Way::Begun;
-        // Whoever is under way counts as a visit without a reward, so that the next one goes elsewhere.
+        // Whoever is under way counts as a visit without a reward, so that the next one goes
+        // elsewhere.
         begun.path.iter().for_each(|at| self.branches[*at].visits += 1.0);
         Some(begun)
     }

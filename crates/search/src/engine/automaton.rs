@@ -9,9 +9,9 @@
 //! surroundings are alike.
 //!
 //! There is one for all rules together, which is what a search walks, and one for each rule: where
-//! surroundings differ in what a few rules ask about, only these are matched again. For a rule with two
-//! roots they tell where the other root may be; what matches at both is in an automaton of its own,
-//! which begins with both. So how many readers an operand has does not matter to it.
+//! surroundings differ in what a few rules ask about, only these are matched again. For a rule with
+//! two roots they tell where the other root may be; what matches at both is in an automaton of its
+//! own, which begins with both. So how many readers an operand has does not matter to it.
 
 use std::sync::Arc;
 
@@ -53,8 +53,8 @@ pub(super) struct Leaf {
 enum State {
     Asks {
         question: Question<u32>,
-        /// The answer that was learned first, and where it leads: nearly all states know no other, and
-        /// those along one sequence of questions lie side by side.
+        /// The answer that was learned first, and where it leads: nearly all states know no other,
+        /// and those along one sequence of questions lie side by side.
         first: (u128, u32),
     },
     Ends(Arc<Leaf>),
@@ -67,8 +67,8 @@ pub(super) struct Automaton {
     states: Vec<State>,
     /// The next state by the hash of a state and any other answer.
     others: FxHashMap<u128, u32>,
-    /// A hash of the inputs of the graphs that it knows: which of them have the sizes that a rewrite
-    /// reads is not asked.
+    /// A hash of the inputs of the graphs that it knows: which of them have the sizes that a
+    /// rewrite reads is not asked.
     inputs: u64,
 }
 
@@ -100,8 +100,8 @@ impl Automaton {
         }
     }
 
-    /// What is known to match at a node, or at two, and the nodes that it speaks of by number; `None` if that
-    /// is not known yet.
+    /// What is known to match at a node, or at two, and the nodes that it speaks of by number;
+    /// `None` if that is not known yet.
     pub(super) fn walk(&self, graph: &Graph, facts: &Facts<'_>, anchors: &[NodeId], nodes: &mut Numbering) -> Option<&Arc<Leaf>> {
         nodes.begin(graph, anchors);
         let mut at = 0u32;

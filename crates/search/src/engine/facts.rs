@@ -20,8 +20,8 @@ pub(super) struct Fact {
     pub(super) core: u64,
     /// The core; of a constant, a hash of its type alone.
     pub(super) outline: u64,
-    /// Structural identity: the core and the identities of the operands at creation. Nodes of a graph
-    /// that have the same compute the same.
+    /// Structural identity: the core and the identities of the operands at creation. Nodes of a
+    /// graph that have the same compute the same.
     pub(super) identity: u128,
     /// What this node adds to the state key under its current wiring.
     pub(super) share: u128,
@@ -41,7 +41,8 @@ pub(super) struct Facts<'a> {
     of: Vec<Fact>,
     /// The nodes of the graph by their identities.
     nodes: HashMap<u128, SmallVec<[NodeId; 2]>, BuildHasherDefault<Scrambled>>,
-    /// Prices obtained from the model so far, by what they depend on, and which kernels come with them.
+    /// Prices obtained from the model so far, by what they depend on, and which kernels come with
+    /// them.
     prices: FxHashMap<u64, (Ns, u32)>,
     /// The kernels that nodes can be computed by.
     kernels: Vec<Kernels>,
@@ -77,8 +78,8 @@ impl<'a> Facts<'a> {
         for value in &node.inputs {
             identity = mix(identity.rotate_left(7) ^ self[value.node].identity.wrapping_add(u128::from(value.port)));
         }
-        // A node whose operands are others by now may have been made as this one is: then keys must say
-        // which of the two is read, and they do so by identities alone.
+        // A node whose operands are others by now may have been made as this one is: then keys must
+        // say which of the two is read, and they do so by identities alone.
         while self.is_of_another(graph, id, identity) {
             identity = mix(identity);
         }

@@ -32,8 +32,8 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &M
     let change =
         Change { engine, near: Near::of(dirty.iter().copied()), dirty: NodeSet::of(graph, dirty.iter().copied()), came: engine.came() };
     let Surviving { mut moves, mut blocked, again } = change.surviving(before, &mut ancestors);
-    // A match lies downstream of a change that makes it; and where the answers are the same, so are the
-    // matches.
+    // A match lies downstream of a change that makes it; and where the answers are the same, so are
+    // the matches.
     let touched = before.asked().touched(&change.near, &change.dirty);
     let mut anchors = around(graph, &dirty, matcher);
     anchors.retain(|id| before.asked().is_open(*id) || touched.binary_search(id).is_ok());
@@ -82,8 +82,8 @@ struct Surviving {
 
 impl Change<'_, '_> {
     fn surviving(&self, before: &Moves, ancestors: &mut Ancestors<'_>) -> Surviving {
-        // Only a move with several roots can close a cycle, and only through a path that a later move
-        // added.
+        // Only a move with several roots can close a cycle, and only through a path that a later
+        // move added.
         let added = (before.merges() && self.engine.last_step().is_some_and(|step| step.adds_paths)).then(|| self.added_paths());
         let (mut again, mut blocked) = (Vec::new(), Vec::new());
         let mut keeps = |step: &Arc<Move>| match self.fate(step) {
@@ -118,8 +118,8 @@ impl Change<'_, '_> {
         if step.nodes.iter().any(|id| is_dirty(*id)) || (step.asks_for_readers() && operand_touched()) {
             return Fate::Gone;
         }
-        // Targets reuse existing nodes: one that came or went changes the edit even at matches that the
-        // change does not touch.
+        // Targets reuse existing nodes: one that came or went changes the edit even at matches that
+        // the change does not touch.
         let is_outdated = || {
             let (edit, here) = step.edit();
             let is_new_twin = |(core, new): (&u64, &NewNode)| {
@@ -169,8 +169,8 @@ fn reached(graph: &Graph, from: &[NodeId], next: impl Fn(NodeId, &mut Vec<NodeId
     reached
 }
 
-/// The anchors of the matches that a change may have made: at or downstream of it, no further than the
-/// patterns rooted there are deep.
+/// The anchors of the matches that a change may have made: at or downstream of it, no further than
+/// the patterns rooted there are deep.
 fn around(graph: &Graph, dirty: &[NodeId], matcher: &Matcher<'_>) -> Vec<NodeId> {
     let mut seen = NodeSet::of(graph, std::iter::empty());
     let mut reached: Vec<NodeId> = dirty.iter().copied().filter(|id| graph.get(*id).is_some() && seen.insert(*id)).collect();

@@ -26,7 +26,8 @@ impl Inquiry {
     }
 }
 
-/// An [`Inquiry`] for every node at which rules were matched; states share what they have in common.
+/// An [`Inquiry`] for every node at which rules were matched; states share what they have in
+/// common.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inquiries {
     /// By id.

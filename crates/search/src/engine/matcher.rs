@@ -56,8 +56,8 @@ impl<'a> Matcher<'a> {
         Matcher::knowing(MatchCache::default(), library, writable)
     }
 
-    /// A matcher that knows what another one learned, if that had the same rules. It must have written
-    /// the same, too.
+    /// A matcher that knows what another one learned, if that had the same rules. It must have
+    /// written the same, too.
     pub fn knowing(cache: MatchCache, library: &'a Library, writable: &'a dyn Writable) -> Matcher<'a> {
         let depths = OpKind::ALL.iter().map(|kind| library.rooted_at(*kind).iter().map(|r| r.depth).max().unwrap_or(0));
         Matcher {
@@ -188,8 +188,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// What matches of a rule whose two roots are these nodes. Fills in the nodes that the result speaks
-    /// of.
+    /// What matches of a rule whose two roots are these nodes. Fills in the nodes that the result
+    /// speaks of.
     fn at_both(&mut self, (graph, facts): (&Graph, &Facts<'_>), rule: usize, both: [NodeId; 2], nodes: &mut Numbering) -> Arc<Leaf> {
         let automaton = self.cache.of_pairs.entry(rule).or_insert_with(Automaton::of_one);
         automaton.enter(graph, facts);
@@ -226,7 +226,8 @@ impl<'a> Matcher<'a> {
         by_id(graph, found, &asked, nodes)
     }
 
-    /// All matches at a node, the nodes of their templates being ids, and the questions that it took.
+    /// All matches at a node, the nodes of their templates being ids, and the questions that it
+    /// took.
     fn found(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId) -> (Leaf, Asked) {
         let (mut all, mut asked) = (Leaf::default(), Asked::default());
         asked.note(Question::Node(anchor));
@@ -274,15 +275,16 @@ impl<'a> Matcher<'a> {
             return leaf;
         }
         let mut sources: Vec<Found> = roots.iter().flat_map(|rooted| sources_at(view, rule, rooted.root, anchor)).collect();
-        // Of the operand orders of a symmetric merge only one counts: the same one, whichever of its
-        // roots is the anchor.
+        // Of the operand orders of a symmetric merge only one counts: the same one, whichever of
+        // its roots is the anchor.
         if roots.len() > 1 {
             sources.sort_by(|a, b| a.in_order(b, view));
         }
         self.accepted(graph, view, at, sources)
     }
 
-    /// Those of these matches of a rule that can be applied, the nodes of their templates being ids.
+    /// Those of these matches of a rule that can be applied, the nodes of their templates being
+    /// ids.
     fn accepted(&self, graph: &Graph, view: &dyn View, at: usize, sources: Vec<Found>) -> Leaf {
         let rule = &self.library.rules()[at];
         let (mut leaf, mut seen) = (Leaf::default(), FxHashSet::default());

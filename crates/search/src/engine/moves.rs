@@ -14,8 +14,8 @@ const SMALL: usize = 16;
 
 /// The moves of a state, in order.
 ///
-/// Moves come in chunks. A chunk that a step does not touch is shared by the states before and after
-/// it, so the moves of a state cost as much as what is new about them.
+/// Moves come in chunks. A chunk that a step does not touch is shared by the states before and
+/// after it, so the moves of a state cost as much as what is new about them.
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
     chunks: Vec<Arc<Chunk>>,
@@ -61,8 +61,8 @@ impl Moves {
         self.chunks.iter().flat_map(|chunk| &chunk.moves)
     }
 
-    /// Those that were found around the latest move, or that it has made possible. All others are the
-    /// very ones of the state before.
+    /// Those that were found around the latest move, or that it has made possible. All others are
+    /// the very ones of the state before.
     pub fn enabled(&self) -> impl Iterator<Item = &Arc<Move>> {
         self.iter().rev().take(self.new).collect::<Vec<_>>().into_iter().rev()
     }

@@ -40,8 +40,8 @@ impl Move {
         Move::new(graph, placed, identity)
     }
 
-    /// The rewrite of a match of `by`, which has this index in its library, by its `edit`. The caller
-    /// knows that it closes no cycle.
+    /// The rewrite of a match of `by`, which has this index in its library, by its `edit`. The
+    /// caller knows that it closes no cycle.
     pub fn of_match(graph: &Graph, rule: usize, by: &Rule, found: Found, edit: Edit) -> Move {
         Move::of(graph, Placed::new(graph, graph, rule, by, found, edit))
     }

@@ -30,20 +30,23 @@ pub struct Comparison {
 /// A search on one block.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Reached {
-    /// States that it expanded until it was within 1 % of the cheapest known one; `None` if it never was.
+    /// States that it expanded until it was within 1 % of the cheapest known one; `None` if it
+    /// never was.
     pub expansions: Option<usize>,
     /// Seconds until then, or until it ended.
     pub seconds: f64,
     /// What its cheapest state costs, relative to that one.
     pub cost: f64,
-    /// Milliseconds that a state took, all of it: finding and scoring its rewrites, and getting there.
+    /// Milliseconds that a state took, all of it: finding and scoring its rewrites, and getting
+    /// there.
     pub state_ms: f64,
 }
 
 /// An exact search on one block.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Visited {
-    /// What it finds, relative to the cheapest known state: with all its budget, and with a tenth of it.
+    /// What it finds, relative to the cheapest known state: with all its budget, and with a tenth
+    /// of it.
     pub costs: [f64; 2],
     /// States that it visited with all of it.
     pub visits: u64,
@@ -68,13 +71,14 @@ pub struct Row {
     pub prior: Reached,
     /// Each move decided by simulations that the policy guides.
     pub gumbel: Reached,
-    /// What the policy had found within a twentieth of the time of exact search, relative to what that found.
-    /// Both know which moves the block has as it is: to find them out takes either as long.
+    /// What the policy had found within a twentieth of the time of exact search, relative to what
+    /// that found. Both know which moves the block has as it is: to find them out takes either as
+    /// long.
     pub early: f64,
     /// The same for the order of prices alone.
     pub early_delta: f64,
-    /// Exact search, and exact search with advice from the policy; their states are not counted in the same
-    /// way.
+    /// Exact search, and exact search with advice from the policy; their states are not counted in
+    /// the same way.
     pub exact: [Visited; 2],
     /// The fewest moves known to lead within 1 %: no search expands fewer states.
     pub fewest: usize,
@@ -227,22 +231,22 @@ fn endless() -> Steps {
 pub struct Totals {
     /// Blocks.
     pub blocks: usize,
-    /// Expansions by price over those by the policy, and over those of simulations; a search that never got
-    /// there counts with all that it expanded.
+    /// Expansions by price over those by the policy, and over those of simulations; a search that
+    /// never got there counts with all that it expanded.
     pub fewer: [f64; 2],
     /// The same over the fewest moves that are known: no policy can be better than that.
     pub bound: f64,
     /// Seconds by price over those by the policy, and over those of simulations.
     pub sooner: [f64; 2],
-    /// Blocks where each of these got there: prices alone, the policy, simulations, exact search, the same
-    /// with advice, and both with a tenth of the budget.
+    /// Blocks where each of these got there: prices alone, the policy, simulations, exact search,
+    /// the same with advice, and both with a tenth of the budget.
     pub reached: [usize; 7],
     /// What is found by each of these at last, relative to the best known.
     pub costs: [f64; 7],
     /// Milliseconds of a state, by price, by the policy, and in simulations.
     pub state_ms: [f64; 3],
-    /// What the policy had found within a twentieth of the time of exact search, relative to what that found,
-    /// and what prices alone had.
+    /// What the policy had found within a twentieth of the time of exact search, relative to what
+    /// that found, and what prices alone had.
     pub early: [f64; 2],
     /// Seconds of exact search with advice over those without.
     pub advice: f64,

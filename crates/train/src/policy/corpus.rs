@@ -23,8 +23,8 @@ pub struct Plan {
     pub models: Vec<String>,
     /// Blocks of each.
     pub blocks: usize,
-    /// Random moves that are made before a block is looked at, at most: many of them make it worse, and
-    /// the way back is known to exist.
+    /// Random moves that are made before a block is looked at, at most: many of them make it worse,
+    /// and the way back is known to exist.
     pub detours: usize,
     /// Seed.
     pub seed: u64,
@@ -34,7 +34,8 @@ pub struct Plan {
     pub threads: usize,
     /// The search that is imitated.
     pub teacher: Teacher,
-    /// Whose own states are labelled, if anybody's: on the blocks that it learns from, and no others.
+    /// Whose own states are labelled, if anybody's: on the blocks that it learns from, and no
+    /// others.
     pub pupil: Option<Weights>,
 }
 
@@ -118,13 +119,13 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// Makes what is not there yet, while `go_on` says so; `told` hears of each block, and of how many
-    /// there are to make.
+    /// Makes what is not there yet, while `go_on` says so; `told` hears of each block, and of how
+    /// many there are to make.
     ///
     /// # Errors
     ///
-    /// If there is no such network, or the database cannot be written, or it has samples that were made with
-    /// another seed.
+    /// If there is no such network, or the database cannot be written, or it has samples that were
+    /// made with another seed.
     pub fn fill(
         &mut self,
         plan: &Plan,
@@ -175,8 +176,8 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// If one of them cannot be read, or was made with other rules or another seed, or if a block of the plan is
-    /// in none.
+    /// If one of them cannot be read, or was made with other rules or another seed, or if a block
+    /// of the plan is in none.
     pub fn merge(&mut self, parts: &[PathBuf], plan: &Plan) -> Result<()> {
         self.settle(&plan.conditions())?;
         let digest = self.about("digest")?;
@@ -254,8 +255,8 @@ impl Corpus {
         Ok(transaction.commit()?)
     }
 
-    /// Samples of the models and families that are wanted, apart: to learn from, and, of every so manieth
-    /// block, held back.
+    /// Samples of the models and families that are wanted, apart: to learn from, and, of every so
+    /// manieth block, held back.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The epochs of trainings in an embedded database: what was learned, so that training goes on where it
-//! was, and how good it was, as curves.
+//! The epochs of trainings in an embedded database: what was learned, so that training goes on
+//! where it was, and how good it was, as curves.
 
 use std::path::Path;
 

@@ -37,8 +37,8 @@ const BATCH: usize = 64;
 const RATE: (f32, f32) = (2e-3, 1e-3);
 /// Steps over which the rate rises to that.
 const WARM_UP: f32 = 50.0;
-/// Share of the kinds of operators in a sample that are made unknown, so that those which are unknown can
-/// be told by what else is known of them.
+/// Share of the kinds of operators in a sample that are made unknown, so that those which are
+/// unknown can be told by what else is known of them.
 const HIDDEN_KINDS: f64 = 0.15;
 /// What weights shrink by in a step, relative to the rate.
 const SHRINK: f32 = 0.01;

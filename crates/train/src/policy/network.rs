@@ -10,8 +10,8 @@ use regraft_policy::{Among, EPSILON, Part, ROUNDS, STEP, Sample, Side, WIDTH};
 
 use crate::executor::{tensor, values};
 
-/// Regrets are compared at this scale: of two moves that differ by a step, the better one is some e times
-/// as likely.
+/// Regrets are compared at this scale: of two moves that differ by a step, the better one is some e
+/// times as likely.
 const TEMPERATURE: f32 = 0.4 * STEP;
 /// How much the values of states weigh beside the choice of moves.
 const VALUES: f32 = 4.0;
@@ -79,8 +79,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Of these samples; the numbers of rules by their index. Some kinds of operators are made unknown, as
-    /// `hides` says of a sample and a kind.
+    /// Of these samples; the numbers of rules by their index. Some kinds of operators are made
+    /// unknown, as `hides` says of a sample and a kind.
     pub fn new(samples: &[&Sample], rules: &[[f32; DESCRIPTOR]], hides: &dyn Fn(usize, u8) -> bool) -> Batch {
         let mut batch = Batch {
             states: samples.len(),
@@ -177,14 +177,16 @@ impl Batch {
         [scores, values]
     }
 
-    /// The loss of these outputs: the cross entropy of the moves, and the squared errors of the values.
+    /// The loss of these outputs: the cross entropy of the moves, and the squared errors of the
+    /// values.
     ///
     /// # Errors
     ///
     /// If the backend has no numbers.
     pub fn loss<B: Backend<Device = FlexDevice>>(&self, [scores, found]: [FloatTensor<B>; 2]) -> Result<FloatTensor<B>> {
         let moves = self.owner.len();
-        // The largest score of each state is taken off: it changes nothing, and no exponential overflows.
+        // The largest score of each state is taken off: it changes nothing, and no exponential
+        // overflows.
         let known = values::<B>(B::float_detach(scores.clone()))?;
         let mut most = vec![f32::NEG_INFINITY; self.states];
         known.iter().zip(&self.owner).for_each(|(score, at)| most[*at as usize] = most[*at as usize].max(*score));

@@ -1,9 +1,9 @@
-//! What is learned on, and what searches are compared on: blocks of networks, made worse at random, at
-//! the prices of a machine that is drawn, too.
+//! What is learned on, and what searches are compared on: blocks of networks, made worse at random,
+//! at the prices of a machine that is drawn, too.
 
 use anyhow::Result;
 use regraft_cost::{Machine, Roofline};
-use regraft_ir::{Bindings, Graph, OpKind, SplitMix64, Steps, normal};
+use regraft_ir::{Bindings, Graph, OpKind, SplitMix64, Steps, fnv1a, normal};
 use regraft_policy::block;
 use regraft_rules::{Anything, Library};
 use regraft_search::{Engine, Matcher, RandomWalk, Strategy};
@@ -79,8 +79,8 @@ fn normalized(mut graph: Graph) -> Graph {
     graph
 }
 
-/// A machine whose speeds are up to twice or half the usual ones: what is learned on many of them holds
-/// on one that was not there.
+/// A machine whose speeds are up to twice or half the usual ones: what is learned on many of them
+/// holds on one that was not there.
 fn machine(random: &mut SplitMix64) -> Machine {
     let mut vary = |speed: f64| speed * 2f64.powf(2.0 * random.unit() - 1.0);
     let usual = Machine::default();
@@ -95,8 +95,8 @@ fn machine(random: &mut SplitMix64) -> Machine {
     }
 }
 
-/// A block of a network, up to so many random moves away from what was cut, and its prices; `None` where
-/// none was found. The same for the same seed.
+/// A block of a network, up to so many random moves away from what was cut, and its prices; `None`
+/// where none was found. The same for the same seed.
 pub fn problem(graph: &Graph, library: &Library, detours: usize, random: &mut SplitMix64) -> Option<(Graph, Roofline)> {
     let block = block(graph, random)?;
     let prices = Roofline { bindings: Bindings::new(), machine: machine(random) };
@@ -110,6 +110,5 @@ pub fn problem(graph: &Graph, library: &Library, detours: usize, random: &mut Sp
 
 /// Random numbers for a block of a network.
 pub fn seeded(seed: u64, model: &str, number: usize) -> SplitMix64 {
-    let name = model.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    SplitMix64(seed ^ name ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    SplitMix64(seed ^ fnv1a(model.bytes()) ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

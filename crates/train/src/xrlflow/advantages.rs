@@ -1,5 +1,5 @@
-//! How much better an action was than what was expected (Schulman and others, "Generalized advantage
-//! estimation", 2016, section 3).
+//! How much better an action was than what was expected (Schulman and others, "Generalized
+//! advantage estimation", 2016, section 3).
 
 use regraft_xrlflow::Settings;
 

@@ -50,8 +50,8 @@ impl Batch {
         self.used
     }
 
-    /// Logarithms of how likely each action is, one row of slots for each state, and the values of all
-    /// states. Weights are those of the slots in use, in the order of [`Part::all`].
+    /// Logarithms of how likely each action is, one row of slots for each state, and the values of
+    /// all states. Weights are those of the slots in use, in the order of [`Part::all`].
     ///
     /// # Errors
     ///
@@ -76,7 +76,8 @@ impl Batch {
             if !blind {
                 logits = leaky::<B>(logits);
             }
-            // The largest logit of each receiver is taken off: it changes nothing, and nothing overflows.
+            // The largest logit of each receiver is taken off: it changes nothing, and nothing
+            // overflows.
             let known = values::<B>(B::float_detach(logits.clone()))?;
             let mut most = vec![f32::NEG_INFINITY; count];
             known.iter().zip(&links.receivers).for_each(|(logit, to)| most[*to as usize] = most[*to as usize].max(*logit));

@@ -1,5 +1,5 @@
-//! Training of an agent on one graph: episodes and updates in turn, in an embedded database, so that it
-//! goes on where it was.
+//! Training of an agent on one graph: episodes and updates in turn, in an embedded database, so
+//! that it goes on where it was.
 
 use std::path::Path;
 use std::time::Instant;
@@ -29,7 +29,8 @@ pub struct Round {
     pub length: f64,
     /// Share of these episodes that ended because the agent stopped.
     pub stopped: f64,
-    /// By what factor the last state of an episode is faster than the first, on average (geometric).
+    /// By what factor the last state of an episode is faster than the first, on average
+    /// (geometric).
     pub last: f64,
     /// By what factor the cheapest state so far is faster than the first.
     pub best: f64,
@@ -102,8 +103,8 @@ impl Training {
         self.rounds.last().map_or(0, |round| round.episodes)
     }
 
-    /// Learns until there were so many episodes, or `go_on` ends it; then only whole rounds count. After
-    /// each, `told` hears of it.
+    /// Learns until there were so many episodes, or `go_on` ends it; then only whole rounds count.
+    /// After each, `told` hears of it.
     ///
     /// # Errors
     ///

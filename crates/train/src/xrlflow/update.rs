@@ -1,5 +1,5 @@
-//! An update: some passes over the latest steps, by proximal policy optimization (Schulman and others,
-//! 2017, equations 7 and 9).
+//! An update: some passes over the latest steps, by proximal policy optimization (Schulman and
+//! others, 2017, equations 7 and 9).
 
 use anyhow::Result;
 use burn_autodiff::Autodiff;
@@ -130,8 +130,8 @@ impl Learner {
         Ok(progress)
     }
 
-    /// Adam with gradients of the slots in use; the others' are zero, and have been since the beginning or
-    /// decay as if they had been asked.
+    /// Adam with gradients of the slots in use; the others' are zero, and have been since the
+    /// beginning or decay as if they had been asked.
     fn apply(&mut self, gradients: &[Vec<f32>], used: usize, settings: &Settings) {
         let norm = gradients.iter().flatten().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt() as f32;
         let scale = if norm > settings.norm { settings.norm / norm } else { 1.0 };
@@ -163,7 +163,8 @@ fn column<B: Backend<Device = FlexDevice>>(values: Vec<f32>) -> FloatTensor<B> {
     tensor::<B>(values, &[rows, 1], &FlexDevice)
 }
 
-/// What is to become less: minus what the clipped probabilities gain, the error of values, minus entropy.
+/// What is to become less: minus what the clipped probabilities gain, the error of values, minus
+/// entropy.
 fn loss<B: Backend<Device = FlexDevice>>(
     some: &Some<'_>,
     batch: &Batch,

@@ -7,8 +7,8 @@ const NUMBERS: usize = 1024;
 /// Bytes of a number.
 const WIDE: usize = size_of::<f32>();
 
-/// Contents of weights, cut from one piece of memory: some numbers, all different, and zeros, which take
-/// none until they are written to.
+/// Contents of weights, cut from one piece of memory: some numbers, all different, and zeros, which
+/// take none until they are written to.
 #[derive(Default)]
 pub(crate) struct Blank {
     piece: Bytes,

@@ -12,8 +12,8 @@ pub(crate) enum Cell {
 }
 
 impl Builder {
-    /// All states of a layer of `hidden` units over `x` (steps, batch, features): (steps, directions,
-    /// batch, hidden).
+    /// All states of a layer of `hidden` units over `x` (steps, batch, features): (steps,
+    /// directions, batch, hidden).
     pub(crate) fn recurrent(&mut self, name: &str, x: &Value, hidden: i64, cell: Cell) -> Value {
         let (op, gates, directions) = match cell {
             Cell::Gru => ("GRU", 3, 1),

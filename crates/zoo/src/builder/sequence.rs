@@ -24,7 +24,8 @@ impl Builder {
         })
     }
 
-    /// The largest value of each window of `x` (batch, channels, length), both ends padded by `pad`.
+    /// The largest value of each window of `x` (batch, channels, length), both ends padded by
+    /// `pad`.
     pub(crate) fn max_pool_1d(&mut self, x: &Value, kernel: i64, stride: i64, pad: i64) -> Value {
         let shape = vec![x.shape[0], x.shape[1], Dim::Fixed((x.size(2) + 2 * pad - kernel) / stride + 1)];
         let attributes = vec![

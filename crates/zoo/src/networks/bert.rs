@@ -104,8 +104,8 @@ pub(crate) fn large_layers(b: &mut Builder, inputs: &[Value]) -> Outputs {
     single("last_hidden_state", x)
 }
 
-/// The whole network of the base size: word ids, attention mask and segment ids in; the last hidden state and the
-/// pooled state out.
+/// The whole network of the base size: word ids, attention mask and segment ids in; the last hidden
+/// state and the pooled state out.
 pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
     let [ids, mask, segments] = inputs else { unreachable!("the catalog gives three inputs") };
     let mask = extend_mask(b, mask);

@@ -4,7 +4,8 @@ use super::{Outputs, single};
 use crate::builder::{Builder, Value};
 
 const EPSILON: f32 = 1e-5;
-/// Kernel of all convolutions but the last, stride of the first, and kernel and stride of all pools.
+/// Kernel of all convolutions but the last, stride of the first, and kernel and stride of all
+/// pools.
 const THREE: i64 = 3;
 /// Channels of the first convolution.
 const FIRST: i64 = 128;

@@ -16,20 +16,25 @@ const RUNS: usize = 100;
 /// What a run of one minute has for comparing at least: tuning ends at half of it, and an eighth is
 /// kept for what follows.
 const TIME: Duration = Duration::from_secs(22);
-/// Standard deviations: of sessions of one model, and of the runs of one session.
+/// Standard deviations: of sessions of one model, on a quiet machine and on a busy one, and of the
+/// runs of one session.
 const SESSIONS: f64 = 0.012;
+const BUSY: f64 = 0.05;
 const RUNS_OF_ONE: f64 = 0.05;
-/// The same of what a trial shows: the medians of eight runs of both models in one pair of sessions.
+/// The same of what a trial shows: the medians of eight runs of both models in one pair of
+/// sessions.
 const TRIALS: f64 = 0.028;
 /// One run in so many takes up to three times as long.
 const SPIKES: usize = 40;
 
-/// Models are named by the nanoseconds of one of their runs: with the threads of the comparison and,
-/// after a colon, at one.
+/// Models are named by the nanoseconds of one of their runs: with the threads of the comparison
+/// and, after a colon, at one.
 struct Noisy {
     clock: Arc<AtomicU64>,
     random: Arc<Mutex<SplitMix64>>,
     opening: Duration,
+    /// Standard deviation of sessions.
+    sessions: f64,
 }
 
 struct NoisySession {
@@ -45,8 +50,8 @@ fn normal(random: &Mutex<SplitMix64>) -> f64 {
 }
 
 impl Noisy {
-    fn new(seed: u64, opening: Duration) -> Noisy {
-        Noisy { clock: Arc::default(), random: Arc::new(Mutex::new(SplitMix64(seed))), opening }
+    fn new(seed: u64, opening: Duration, sessions: f64) -> Noisy {
+        Noisy { clock: Arc::default(), random: Arc::new(Mutex::new(SplitMix64(seed))), opening, sessions }
     }
 
     /// One decision on models that take so many nanoseconds, and so many at one thread if that is
@@ -70,7 +75,7 @@ impl Noisy {
         // Who tried them out knows how long a model takes to open.
         let known = tried.iter().any(Option::is_some);
         let each = if known { self.opening + Duration::from_nanos(times[0] as u64) * 6 } else { Duration::ZERO };
-        let contest = Contest { deciding: vec![deciding], single, wanted, tried, each, until: origin + time, pace };
+        let contest = Contest { deciding: vec![deciding], single, wanted, tried, beside_input: true, each, until: origin + time, pace };
         let (_, outcomes) = contest.decide().expect("models that run");
         (outcomes.into_iter().map(|outcome| outcome.timings).collect(), now() - origin)
     }
@@ -91,7 +96,7 @@ impl Runtime for Noisy {
         let (several, one) = name.split_once(':').expect("two numbers");
         let ns: f64 = if options.threads > 1 { several } else { one }.parse().expect("a number");
         self.clock.fetch_add(self.opening.as_nanos() as u64, Ordering::Relaxed);
-        let ns = ns * (SESSIONS * normal(&self.random)).exp();
+        let ns = ns * (self.sessions * normal(&self.random)).exp();
         Ok(Box::new(NoisySession { ns, clock: self.clock.clone(), random: self.random.clone() }))
     }
 }
@@ -147,26 +152,47 @@ struct Tally {
     longest: Duration,
 }
 
+/// Models to decide on.
+#[derive(Clone, Copy)]
+struct Question<'a> {
+    /// What a run of the input takes, in milliseconds; it opens in ten times that.
+    ms: f64,
+    /// True gains over the input.
+    gains: &'a [f64],
+    /// The same at one thread, if that is another setting.
+    alone: &'a [f64],
+    /// Whether they were tried out before.
+    tried: bool,
+    /// Standard deviation of sessions.
+    sessions: f64,
+}
+
 /// Decides on models with these true gains over the input, which takes `ms` and opens in ten times
 /// that.
 fn tally(ms: f64, gains: &[f64]) -> Tally {
-    tally_of(ms, gains, &[], false)
+    tally_of(Question { ms, gains, alone: &[], tried: false, sessions: SESSIONS })
 }
 
 /// The same after trials.
 fn tally_after_trials(ms: f64, gains: &[f64]) -> Tally {
-    tally_of(ms, gains, &[], true)
+    tally_of(Question { ms, gains, alone: &[], tried: true, sessions: SESSIONS })
 }
 
-/// The same with several threads, at which these are the true gains, where `alone` are those at one.
+/// The same on a busy machine.
+fn tally_while_busy(ms: f64, gains: &[f64]) -> Tally {
+    tally_of(Question { ms, gains, alone: &[], tried: true, sessions: BUSY })
+}
+
+/// The same with several threads, at which these are the true gains, where `alone` are those at
+/// one.
 fn tally_at(ms: f64, gains: &[f64], alone: &[f64]) -> Tally {
-    tally_of(ms, gains, alone, false)
+    tally_of(Question { ms, gains, alone, tried: false, sessions: SESSIONS })
 }
 
-fn tally_of(ms: f64, gains: &[f64], alone: &[f64], tried: bool) -> Tally {
+fn tally_of(Question { ms, gains, alone, tried, sessions }: Question<'_>) -> Tally {
     let mut tally = Tally { taken: vec![0; gains.len()], ..Tally::default() };
     for seed in 0..RUNS as u64 {
-        let noisy = Noisy::new(seed, Duration::from_secs_f64(ms / 100.0));
+        let noisy = Noisy::new(seed, Duration::from_secs_f64(ms / 100.0), sessions);
         let times = |ms: f64, gains: &[f64]| std::iter::once(1.0).chain(gains.iter().copied()).map(|gain| ms * 1e6 / gain).collect();
         let several: Vec<f64> = times(ms, gains);
         let alone: Vec<f64> = if alone.is_empty() { Vec::new() } else { times(2.0 * ms, alone) };
@@ -197,6 +223,14 @@ fn no_gain_is_not_taken_for_one() {
     // On a slow model, with three that are no faster, and time for a few sittings only.
     let found = tally(300.0, &[1.0, 1.0, 1.0]);
     assert!(found.taken.iter().sum::<usize>() <= 2, "{found:?}");
+}
+
+#[test]
+fn no_gain_is_not_taken_for_one_while_the_machine_is_busy() {
+    for ms in [100.0, 300.0] {
+        let found = tally_while_busy(ms, &[1.0, 1.0, 1.0]);
+        assert!(found.taken.iter().sum::<usize>() <= 5, "{ms}: {found:?}");
+    }
 }
 
 #[test]

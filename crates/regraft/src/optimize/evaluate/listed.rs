@@ -1,5 +1,5 @@
-//! Uses the price list alone, on request or when memory is short. Where memory is short, whole models
-//! are not run, and each changed region is checked by itself.
+//! Uses the price list alone, on request or when memory is short. Where memory is short, whole
+//! models are not run, and each changed region is checked by itself.
 
 use std::time::{Duration, Instant};
 
@@ -60,8 +60,8 @@ impl Evaluator for Listed<'_> {
         Ok(never)
     }
 
-    /// The whole must gain; and where it cannot be run, every single rewrite. A body is rewritten only
-    /// where it gains, which the price of the graph around it does not show.
+    /// The whole must gain; and where it cannot be run, every single rewrite. A body is rewritten
+    /// only where it gains, which the price of the graph around it does not show.
     fn wins(&self, candidate: &Candidate) -> bool {
         let input = self.prices.total(&self.job.input.graph);
         let cheaper = if candidate.script.main.is_empty() { candidate.predicted <= input } else { candidate.predicted < input };

@@ -95,8 +95,9 @@ impl Evaluator for Measuring<'_> {
         let contest = Contest {
             deciding: arenas(*threads),
             single: if *threads > 1 { arenas(1) } else { Vec::new() },
-            wanted: candidates.iter().map(Candidate::wanted).collect(),
+            wanted: candidates.iter().map(|candidate| candidate.wanted).collect(),
             tried: candidates.iter().map(|candidate| candidate.profiled.map(|ratio| 1.0 / ratio)).collect(),
+            beside_input: !self.job.input.has_subnormal(),
             each,
             until,
             pace: Pace { now: &Instant::now, stop },
@@ -107,7 +108,7 @@ impl Evaluator for Measuring<'_> {
             (candidate.timings, candidate.compared) = (timings, took);
             let standing = candidate.standing();
             let Timings { deciding, single } = &candidate.timings;
-            let deciding = bindings.iter().zip(deciding).map(|(binding, timed)| (binding.label.clone(), candidate.wanted(), timed));
+            let deciding = bindings.iter().zip(deciding).map(|(binding, timed)| (binding.label.clone(), candidate.wanted, timed));
             let single = bindings.iter().zip(single).filter(|(_, timed)| timed.speedup.pairs > 0);
             let single = single.map(|(binding, timed)| (binding.label_at_one_thread(), Wanted::NotSlower, timed));
             for (setting, wanted, timed) in deciding.chain(single) {
@@ -175,7 +176,7 @@ impl Evaluator for Measuring<'_> {
     fn wins(&self, candidate: &Candidate) -> bool {
         let speedup = candidate.timed().speedup;
         candidate.is_compared()
-            && match candidate.wanted() {
+            && match candidate.wanted {
                 Wanted::Faster => speedup.low > 1.0 + MARGIN,
                 Wanted::NotSlower => !is_slower(&speedup),
             }

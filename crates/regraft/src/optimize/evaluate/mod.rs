@@ -1,5 +1,5 @@
-//! How candidates are priced, timed and checked: by measuring, from a frozen store, from a recording of
-//! another machine, or, when memory is short, by the price list.
+//! How candidates are priced, timed and checked: by measuring, from a frozen store, from a
+//! recording of another machine, or, when memory is short, by the price list.
 
 mod frozen;
 mod listed;
@@ -61,8 +61,8 @@ pub trait Evaluator {
         Ok(Runs::default())
     }
 
-    /// Profiles a candidate beside the input, if that is open, and records its time; returns whether
-    /// it did. An error is the candidate's fault.
+    /// Profiles a candidate beside the input, if that is open, and records its time; returns
+    /// whether it did. An error is the candidate's fault.
     fn profile(&mut self, _candidate: &mut Candidate, _go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {
         Ok(false)
     }
@@ -76,19 +76,20 @@ pub trait Evaluator {
     /// A sitting takes about `each` per model, at the least.
     fn time(&mut self, candidates: &mut [Candidate], until: Instant, each: Duration, stop: &dyn Fn() -> bool) -> Result<Timings, Failure>;
 
-    /// What a process of its own takes that loads a candidate, or the input, and runs it once; `None`
-    /// if that is not known.
+    /// What a process of its own takes that loads a candidate, or the input, and runs it once;
+    /// `None` if that is not known.
     fn start_up(&mut self, _candidate: Option<&Candidate>) -> Result<Option<Startup>, Failure> {
         Ok(None)
     }
 
-    /// Where the time of runs of a candidate, or of the input, went. `None` if it was not profiled; it
-    /// is now, if `affordable`.
+    /// Where the time of runs of a candidate, or of the input, went. `None` if it was not profiled;
+    /// it is now, if `affordable`.
     fn profiled(&mut self, _candidate: Option<&Candidate>, _affordable: bool) -> Result<Option<Profiled>, Failure> {
         Ok(None)
     }
 
-    /// The most that this machine reaches. `None` if it was not measured; it is now, if `affordable`.
+    /// The most that this machine reaches. `None` if it was not measured; it is now, if
+    /// `affordable`.
     fn ceiling(&mut self, _affordable: bool) -> Result<Option<Ceiling>, Failure> {
         Ok(None)
     }
@@ -126,19 +127,19 @@ pub fn learning(job: &Job, prices: Prices) -> Box<dyn Evaluator + '_> {
 /// Key of the input and a candidate in the store, at the setting with this label.
 fn ratio_key(job: &Job, candidate: &Candidate, setting: &str) -> String {
     let setting = if setting.is_empty() { String::new() } else { format!("@{setting}") };
-    format!("ratio:{}:{}{setting}", graph_key(job.input.model.graph()), candidate_key(candidate))
+    format!("ratio:{}:{}{setting}", graph_key(job.input.model.graph()), candidate_key(job, candidate))
 }
 
 /// Key of what it takes to start with the input, or with a candidate.
 fn startup_key(job: &Job, candidate: Option<&Candidate>) -> String {
-    let model = candidate.map_or_else(|| graph_key(job.input.model.graph()), candidate_key);
+    let model = candidate.map_or_else(|| graph_key(job.input.model.graph()), |candidate| candidate_key(job, candidate));
     format!("startup:{model}@{}", job.sizes().shown())
 }
 
-fn candidate_key(candidate: &Candidate) -> String {
+fn candidate_key(job: &Job, candidate: &Candidate) -> String {
     let places = candidate.script.bodies.iter().flat_map(|body| &body.rewrites).map(|rewrite| rewrite.step.match_id());
     let bodies = places.map(|place| format!(":{place:x}")).collect::<String>();
-    format!("{}{bodies}", graph_key(&candidate.graph))
+    format!("{}{bodies}{}", graph_key(&candidate.graph), if job.input.flushes { ":flushed" } else { "" })
 }
 
 fn graph_key(graph: &Graph) -> String {

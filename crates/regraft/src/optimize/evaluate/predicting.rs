@@ -1,5 +1,6 @@
-//! Predicts what runs take on another machine, from prices that were recorded there. No whole model is
-//! timed: what is profiled here tells only what operators cost, to carry over what was not recorded.
+//! Predicts what runs take on another machine, from prices that were recorded there. No whole model
+//! is timed: what is profiled here tells only what operators cost, to carry over what was not
+//! recorded.
 
 use std::time::{Duration, Instant};
 
@@ -86,7 +87,8 @@ impl Evaluator for Predicting<'_> {
         Ok(Timings { deciding, single: Vec::new() })
     }
 
-    /// The predicted gain must exceed its uncertainty. Bodies are not priced by the graph around them.
+    /// The predicted gain must exceed its uncertainty. Bodies are not priced by the graph around
+    /// them.
     fn wins(&self, candidate: &Candidate) -> bool {
         candidate.script.bodies.is_empty() && !candidate.script.is_empty() && candidate.timed().speedup.low > 1.0 + MARGIN
     }

@@ -177,8 +177,8 @@ impl Sites {
         self.0.iter().map(|site| site.share(price(site))).sum::<f64>().round() as Ns
     }
 
-    /// Weighs the lists such that this graph, the input, takes the same time under each of them: that
-    /// under the first.
+    /// Weighs the lists such that this graph, the input, takes the same time under each of them:
+    /// that under the first.
     fn weigh(&mut self, input: &Graph) {
         let totals: Vec<f64> = self.0.iter().map(|site| site.model().total(input).max(1) as f64).collect();
         let lists = self.0.len() as f64;
@@ -228,7 +228,8 @@ impl Prices {
         Ok(Prices { sites, input: None, store: Some(store), target })
     }
 
-    /// The same prices for an excerpt of the model, whose symbols have these values at each binding.
+    /// The same prices for an excerpt of the model, whose symbols have these values at each
+    /// binding.
     pub fn lend<'b>(&self, symbols: impl Iterator<Item = &'b Bindings>) -> Prices {
         let lent = |(site, symbols): (&Site, &Bindings)| {
             let source = match &site.source {
@@ -317,8 +318,8 @@ impl Prices {
         self.first().lab().is_some_and(|lab| lab.carried.is_some())
     }
 
-    /// What a graph takes instead of another one on the machine that prices were recorded on, at each
-    /// binding; nothing if prices are of this machine.
+    /// What a graph takes instead of another one on the machine that prices were recorded on, at
+    /// each binding; nothing if prices are of this machine.
     pub fn predictions(&self, before: &Graph, after: &Graph) -> Vec<Prediction> {
         let one = |lab: &Lab| Some(lab.carried.as_ref()?.predict(&lab.measured, before, after));
         self.sites.0.iter().filter_map(|site| one(site.lab()?)).collect()
@@ -465,7 +466,8 @@ impl Prices {
         Some(Profiled { graph: graph.clone(), attribution, run_ns: Some(*run_ns) })
     }
 
-    /// Profiles a model alone at the first binding, to see where its time goes. Prices stay as they are.
+    /// Profiles a model alone at the first binding, to see where its time goes. Prices stay as they
+    /// are.
     pub fn profile(
         &self,
         profiler: &Profiler<'_>,

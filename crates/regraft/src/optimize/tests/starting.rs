@@ -93,8 +93,8 @@ fn a_frozen_run_goes_by_what_was_measured() {
     assert_eq!(scene.written(), ["Gelu"]);
 }
 
-/// Two products by thin matrices, twice. Each pair is one product by a square one, whose weights are
-/// larger: by 32 elements where the inner size is 2, by 48 where it is 1.
+/// Two products by thin matrices, twice. Each pair is one product by a square one, whose weights
+/// are larger: by 32 elements where the inner size is 2, by 48 where it is 1.
 pub(super) fn pairs() -> ModelProto {
     let mut model = model(&["MatMul x a > p", "MatMul p b > q", "Tanh q > r", "MatMul r c > s", "MatMul s d > y"]);
     let weight = |(name, rows, columns): (&str, i64, i64)| TensorProto {

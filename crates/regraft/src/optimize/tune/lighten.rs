@@ -17,9 +17,9 @@ const STEP: f64 = 4.0;
 const CAUTION: f64 = 0.9;
 
 impl Tuner<'_, '_> {
-    /// After a proposal that exceeds the limits: later searches find lighter ones. Where its weights
-    /// have grown, searches pay for them from now on; otherwise the rule after which it exceeds the
-    /// limits is left out.
+    /// After a proposal that exceeds the limits: later searches find lighter ones. Where its
+    /// weights have grown, searches pay for them from now on; otherwise the rule after which it
+    /// exceeds the limits is left out.
     pub(super) fn lighten(&mut self) -> Result<(), Failure> {
         let Some(heavy) = self.heavy.take() else { return Ok(()) };
         let bindings = self.run.job.sizes().symbols.clone();

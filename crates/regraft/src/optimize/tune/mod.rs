@@ -91,7 +91,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Tuner { run, candidates, round, over: true, start, library, tried, refused, exceeding, explored, heavy: None, turns }
     }
 
-    /// Finds candidates: the most promising first, as many as can be compared in the remaining time.
+    /// Finds candidates: the most promising first, as many as can be compared in the remaining
+    /// time.
     pub fn candidates(&mut self) -> Result<Vec<Candidate>, Failure> {
         let mut candidates = self.tuned()?;
         let job = self.run.job;
@@ -104,8 +105,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(candidates)
     }
 
-    /// Goes on after a comparison, which left time: with what it showed, finds further candidates that may
-    /// be faster than those compared.
+    /// Goes on after a comparison, which left time: with what it showed, finds further candidates
+    /// that may be faster than those compared.
     pub fn more(&mut self, compared: Vec<Candidate>) -> Result<Vec<Candidate>, Failure> {
         let known = |mut candidate: Candidate| {
             // More runs are better evidence than those of a trial.
@@ -273,8 +274,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(true)
     }
 
-    /// Measures, where a block is repeated, a model with another choice in each repetition, if there
-    /// is time to use what that tells.
+    /// Measures, where a block is repeated, a model with another choice in each repetition, if
+    /// there is time to use what that tells.
     fn compare_choices(&mut self) -> Result<(), Failure> {
         if !self.candidates.is_empty() || !self.run.evaluator.learns() || !self.run.clock.affords_two_trials() {
             return Ok(());
@@ -298,8 +299,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         (prices.guessed(&found.graph) > WORTHWHILE).then_some(found)
     }
 
-    /// Proposes and measures in turn, from this round on, until nothing new turns up; whether that was
-    /// before time was up.
+    /// Proposes and measures in turn, from this round on, until nothing new turns up; whether that
+    /// was before time was up.
     fn rounds(&mut self, first: usize, until: Option<Instant>) -> Result<bool, Failure> {
         self.run.clock.renew_patience();
         let mut barren = 0;
@@ -369,7 +370,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         }
         let from = best.as_ref();
         let mut proposals = found_from(self.run, &self.turns, from.unwrap_or(&self.start), &self.library, aim);
-        // Other rules may lead to a model that the runtime does not load, or that exceeds the limits.
+        // Other rules may lead to a model that the runtime does not load, or that exceeds the
+        // limits.
         while let Some(refused) =
             proposals.best.first().filter(|p| self.refused.contains(&p.key) || self.exceeding.contains(&p.key)).cloned()
             && !self.is_out_of_time(None)
@@ -406,8 +408,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         measured.filter(|(_, ratio)| *ratio < 1.0).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
-    /// Applies one exploratory rule wherever it matches, or would once prepared, if that tells prices that
-    /// are not known. Later rounds combine it with others.
+    /// Applies one exploratory rule wherever it matches, or would once prepared, if that tells
+    /// prices that are not known. Later rounds combine it with others.
     fn explore(&mut self) -> Option<Proposal> {
         let Tuner { run, start: from, library, explored, .. } = self;
         let Run { job, evaluator, matches, .. } = &mut **run;
@@ -480,7 +482,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(Some(ratio.unwrap_or(f64::INFINITY)))
     }
 
-    /// Measures a proposal and keeps it. Returns its time relative to the input's, if it was measured.
+    /// Measures a proposal and keeps it. Returns its time relative to the input's, if it was
+    /// measured.
     fn measure(&mut self, proposal: Proposal, aim: Aim) -> Result<Option<f64>, Failure> {
         let (start, key, nodes) = (Instant::now(), proposal.key, proposal.graph.len());
         if self.run.evaluator.is_timed() && !self.run.clock.affords_opening(nodes) {
@@ -563,7 +566,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         self.run.journal.not_done.push(NotDone { what, at, because });
     }
 
-    /// Where a model with fewer operators takes more arithmetic, the rule that adds most, and a place.
+    /// Where a model with fewer operators takes more arithmetic, the rule that adds most, and a
+    /// place.
     fn laborious(&self, proposal: &Proposal) -> Option<(String, String)> {
         let roofline = Roofline::new(self.run.job.sizes().symbols.clone());
         let (before, after) = (roofline.total(&self.run.job.input.graph), roofline.total(&proposal.graph));
@@ -585,8 +589,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         candidate.profiled.is_some_and(|ratio| ratio < best.unwrap_or(1.0))
     }
 
-    /// Of a candidate that the runtime does not load, leaves out the rule after which it refuses it,
-    /// so that what else was proposed is not lost; false if there is no such rule.
+    /// Of a candidate that the runtime does not load, leaves out the rule after which it refuses
+    /// it, so that what else was proposed is not lost; false if there is no such rule.
     fn leave_out_refused(&mut self, candidate: &Candidate) -> Result<bool, Failure> {
         let found = refused_since(self.run, &self.library, &self.start, candidate)?;
         let Some((rule, at, cause)) = found else { return Ok(false) };
@@ -613,8 +617,8 @@ fn found_from(run: &mut Run<'_>, turns: &Turns, start: &Start, library: &Library
     Proposals { best: found.best.into_iter().map(|proposal| start.extend(proposal)).collect(), ..found }
 }
 
-/// Whether a round that learns tries another choice in each repetition of a block: every other one does,
-/// since a spread tells of many choices and little of how they combine.
+/// Whether a round that learns tries another choice in each repetition of a block: every other one
+/// does, since a spread tells of many choices and little of how they combine.
 fn spreads(round: usize) -> bool {
     (round / CYCLE) % 2 == 1
 }

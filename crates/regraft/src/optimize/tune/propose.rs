@@ -57,8 +57,8 @@ pub fn propose(
     Proposals { best, visited: outcome.visited, refused: refused(matcher) }
 }
 
-/// Rewrites blocks that are alike in different ways, so that one measurement tells which pays; `None`
-/// if none is repeated with a choice.
+/// Rewrites blocks that are alike in different ways, so that one measurement tells which pays;
+/// `None` if none is repeated with a choice.
 pub fn spread(
     spread: Spread,
     start: &Graph,
@@ -90,8 +90,8 @@ pub fn everywhere(
     applied(start, prices, matcher, &|_, _, moves| moves.iter().find(|m| wanted(&library.rules()[m.rule])).cloned())
 }
 
-/// Applies an exploratory rule at every match, those included that the rules prepare which it names;
-/// `None` if there is none.
+/// Applies an exploratory rule at every match, those included that the rules prepare which it
+/// names; `None` if there is none.
 pub fn explored(start: &Graph, prices: &dyn CostModel, matcher: &mut Matcher<'_>, rule: &regraft_rules::Rule) -> Option<Proposal> {
     let library = matcher.library();
     let name = |step: &Move| &library.rules()[step.rule].name;

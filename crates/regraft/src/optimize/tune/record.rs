@@ -15,6 +15,7 @@ use crate::optimize::load::Job;
 use crate::optimize::place::Place;
 use crate::optimize::request::Request;
 use crate::optimize::standing::Standing;
+use crate::optimize::subnormal;
 use crate::optimize::tune::propose::{Proposal, replay};
 
 /// Scripts kept per model.
@@ -89,6 +90,9 @@ fn key(job: &Job) -> String {
     tried.update(&job.rules.library.fingerprint().to_le_bytes());
     let Request { search, allow_growth, limits, ref rules, .. } = job.request;
     tried.update(format!("{allow_growth:?} {:?} {:?}", job.input.opset, rules.require).as_bytes());
+    if job.input.flushes {
+        tried.update(subnormal::NAME.as_bytes());
+    }
     if !limits.is_empty() {
         tried.update(format!("{limits:?}").as_bytes());
     }

@@ -42,10 +42,11 @@ impl Start {
 /// or time is up.
 ///
 /// Nothing is known of why the runtime refuses the input but what it says: its optimizer trips over
-/// some pattern, and a rewrite that touches the pattern may help. These are tried in turn: the input
-/// written anew, `known` proposals, those of a search, each rule wherever it matches, and each
-/// rewrite alone, those first that are next to a value that the runtime names. There may be several
-/// such patterns: where the runtime begins to complain of something else, the same is tried again.
+/// some pattern, and a rewrite that touches the pattern may help. These are tried in turn: the
+/// input written anew, `known` proposals, those of a search, each rule wherever it matches, and
+/// each rewrite alone, those first that are next to a value that the runtime names. There may be
+/// several such patterns: where the runtime begins to complain of something else, the same is tried
+/// again.
 pub fn rescue(run: &mut Run<'_>, known: Vec<Proposal>) -> Result<Option<Candidate>, Failure> {
     let (graph, cost) = (run.job.input.graph.clone(), run.evaluator.prices().total(&run.job.input.graph));
     let anew = Proposal { key: Engine::new(graph.clone(), run.evaluator.prices().model()).key(), graph, rewrites: Vec::new(), cost };

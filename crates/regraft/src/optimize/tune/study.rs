@@ -75,7 +75,8 @@ impl Tuner<'_, '_> {
 /// An excerpt as a task of its own. What it takes to start with it does not matter.
 fn part(whole: &Job, excerpt: Excerpt) -> Job {
     let (graph, cleaned) = clean(excerpt.model.graph());
-    let input = Input { model: excerpt.model, fixed: Default::default(), opset: None, digest: None, graph, cleaned };
+    let input =
+        Input { model: excerpt.model, fixed: Default::default(), opset: None, digest: None, graph, cleaned, flushes: whole.input.flushes };
     Job {
         request: Request { limits: Limits::default(), certificate: None, ..whole.request.clone() },
         input,

@@ -26,8 +26,8 @@ pub struct Turns {
 type Member = (&'static str, bool);
 
 impl Turns {
-    /// The members of this search as one, the fastest first, which is always asked; the others when it
-    /// is their turn and the clock allows it.
+    /// The members of this search as one, the fastest first, which is always asked; the others when
+    /// it is their turn and the clock allows it.
     pub fn of<'t>(&'t self, search: Search, learns: bool, clock: Option<&TimeBudget>) -> impl Strategy + use<'t> {
         // Nobody tried what was found before.
         self.judge(false);

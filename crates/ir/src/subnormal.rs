@@ -1,0 +1,78 @@
+//! Numbers too small for all of their digits.
+//!
+//! Below 2^-126, single precision has fewer and fewer digits. Processors of some makers take more
+//! than a hundred cycles for each product with such a number, and networks that were trained with
+//! weight decay have weights of that kind by the thousand.
+
+use crate::constant::Const;
+use crate::dtype::DType;
+
+/// Where the largest element is less than this (2^-90), subnormal ones are no dust beside it.
+const LARGEST: f32 = f32::from_bits((127 - 90) << 23);
+/// Bits of a number without its sign.
+const MAGNITUDE: u32 = 0x7fff_ffff;
+
+impl Const {
+    /// How many elements in single precision are subnormal; 0 for other types.
+    pub fn subnormals(&self) -> usize {
+        self.words().filter(|word| is_subnormal(*word)).count()
+    }
+
+    /// The constant with zeros instead of its subnormal elements, and how far these are from zero,
+    /// relative to its largest magnitude: less than 2^-36, a four-thousandth of what single
+    /// precision rounds a number to. `None` if there are none, or nothing large beside them.
+    pub fn flushed(&self) -> Option<(Const, f64)> {
+        if self.subnormals() == 0 {
+            return None;
+        }
+        let magnitude = |word: u32| f32::from_bits(word & MAGNITUDE);
+        let largest = self.words().map(magnitude).fold(0.0, f32::max);
+        let lost = self.words().filter(|word| is_subnormal(*word)).map(magnitude).fold(0.0, f32::max);
+        if largest < LARGEST {
+            return None;
+        }
+        let zeroed = |word: u32| if is_subnormal(word) { word & !MAGNITUDE } else { word };
+        let bytes: Vec<u8> = self.words().flat_map(|word| zeroed(word).to_le_bytes()).collect();
+        Some((Const::new(self.dtype(), self.shape(), bytes.into())?, f64::from(lost) / f64::from(largest)))
+    }
+
+    /// The bits of each element in single precision; nothing for other types.
+    fn words(&self) -> impl Iterator<Item = u32> + '_ {
+        let bytes: &[u8] = if self.dtype() == DType::F32 { self.bytes() } else { &[] };
+        bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word))
+    }
+}
+
+/// Neither zero nor normal.
+fn is_subnormal(word: u32) -> bool {
+    (word & MAGNITUDE).wrapping_sub(1) < f32::MIN_POSITIVE.to_bits() - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn f32s(values: &[f32]) -> Const {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Const::new(DType::F32, &[values.len() as i64], bytes.into()).expect("it fits")
+    }
+
+    #[test]
+    fn dust_becomes_zero_and_keeps_its_sign() {
+        let constant = f32s(&[0.5, 1e-40, -3e-45, f32::MIN_POSITIVE, 0.0, -0.0]);
+        let (flushed, off) = constant.flushed().expect("two are subnormal");
+        assert_eq!(flushed, f32s(&[0.5, 0.0, -0.0, f32::MIN_POSITIVE, 0.0, -0.0]));
+        assert_eq!(constant.subnormals(), 2);
+        assert!(off > 1e-40 && off < 3e-40, "{off}");
+        assert!(flushed.flushed().is_none());
+    }
+
+    #[test]
+    fn what_is_all_there_is_stays() {
+        assert!(f32s(&[1e-40, 1e-39]).flushed().is_none());
+        assert!(f32s(&[1e-40, 1e-30]).flushed().is_none());
+        assert!(f32s(&[1e-40, f32::INFINITY]).flushed().is_some());
+        let double = Const::from_f64(DType::F64, &[2], &[1e-40, 1.0]).expect("it fits");
+        assert!(double.flushed().is_none() && double.subnormals() == 0);
+    }
+}
