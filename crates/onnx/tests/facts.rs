@@ -133,6 +133,16 @@ fn bodies_of_a_model_with_facts_are_read() {
     assert_eq!(bodies[0].bindings(&outer), [("N", 1), ("H", 8), ("W", 10)].map(|(symbol, n)| (symbol.to_string(), n)).into());
 }
 
+/// A body knows an outer constant by any of its names.
+#[test]
+fn a_second_name_of_a_constant_is_a_constant_in_a_body() {
+    let body = |output: &str| graph(vec![], vec![value(output, "2")], vec![node("Add", "d,d", output)], vec![]);
+    let choice = with(with(node("If", "c", "y"), subgraph("then_branch", body("a"))), subgraph("else_branch", body("b")));
+    let nodes = vec![node("Identity", "w", "d"), choice];
+    let model = read(&model(graph(vec![typed("c", 9, "")], vec![value("y", "2")], nodes, vec![floats("w", &[2], &[1.0, 2.0])])));
+    assert!(model.bodies().iter().all(|body| body.model().graph().inputs().is_empty()));
+}
+
 #[test]
 fn declared_sizes_of_inner_values_are_no_facts() {
     let kept = NodeProto { domain: Some("custom".into()), ..node("Kept", "x", "k") };

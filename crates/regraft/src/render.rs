@@ -669,6 +669,9 @@ mod tests {
                     · about 35 s more would tell (hint: --budget 95s) · 41 s";
         assert!(verdict.starts_with(want), "{verdict}");
         report.cleaned.push(("dead-code".into(), 1));
+        let subnormal = Report { cleaned: vec![("dead-code".into(), 1), (SUBNORMAL_WEIGHTS.into(), 3)], ..report.clone() };
+        let written = "the input was written without subnormal numbers in 3 constants, without 1 superfluous node";
+        assert!(super::verdict(&subnormal, &[]).contains(written));
         let cleaned = super::verdict(&report, &[]);
         assert!(cleaned.contains("is faster (1.021x [0.998, 1.044]); the input was written without 1 superfluous node · "), "{cleaned}");
         report.undecided[0].at_one_thread = true;

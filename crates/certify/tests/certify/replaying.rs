@@ -1,8 +1,9 @@
 //! Verdicts on right and wrong rewrites, wherever they are.
 
-use crate::models::{Case, branching, bytes, empty, follow, replayed, scaled, step};
+use crate::models::{Case, branching, bytes, declared, empty, follow, model, node, replayed, scaled, step, weight};
 use regraft_certify::{Certificate, CertifyError, Finding, GraphPath, ModelDigest, Replayer, Step, Stop, Trail};
 use regraft_ir::{Graph, NodeId, Trust, canonical_key, text};
+use regraft_onnx::proto::{GraphProto, TensorProto};
 use regraft_onnx::{FixedInput, FixedSizes, Model, WriteOptions};
 
 #[test]
@@ -304,4 +305,28 @@ fn a_rule_is_given_up_after_three_rewrites_in_a_row() {
     use Trust::{Proved, Tested, Unproved};
     assert_eq!(doublings(&[false, false, true, false, false, true]), [Unproved, Unproved, Proved, Unproved, Unproved, Proved]);
     assert_eq!(doublings(&[false, false, false, true]), [Unproved, Unproved, Unproved, Tested]);
+}
+
+#[test]
+fn a_weight_may_lose_its_subnormal_elements_and_no_others() {
+    let product = |values: [f32; 4]| {
+        let raw = values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+        let tensor = TensorProto { raw_data: Some(raw.into()), ..weight("w", &[4, 1]) };
+        let graph = GraphProto {
+            input: vec![declared("x", &["N", "4"])],
+            output: vec![declared("y", &["N", "1"])],
+            initializer: vec![tensor],
+            node: vec![node("MatMul", &["x", "w"], &["y"])],
+            ..GraphProto::default()
+        };
+        Model::from_proto(model(graph)).expect("a model")
+    };
+    let input = product([0.5, 1e-40, -1e-39, 2.0]);
+    let replay = replayed(empty().replay(&input, &product([0.5, 0.0, -0.0, 2.0])).expect("readable"));
+    assert_eq!((replay.arrival.as_ref(), replay.rounding.constants), (Ok(&()), 1));
+    assert!(replay.rounding.bound > 0.0 && replay.rounding.bound < 1e-38, "{:?}", replay.rounding);
+    for other in [[0.5, 0.0, -1e-39, 2.0], [0.0, 0.0, -0.0, 2.0], [0.5, 0.0, -0.0, 2.000_000_2]] {
+        let replay = replayed(empty().replay(&input, &product(other)).expect("readable"));
+        assert!(replay.arrival.is_err(), "{other:?}");
+    }
 }

@@ -226,11 +226,15 @@ fn no_gain_is_not_taken_for_one() {
 }
 
 #[test]
-fn no_gain_is_not_taken_for_one_while_the_machine_is_busy() {
+fn no_gain_is_seldom_taken_for_one_while_the_machine_is_busy() {
+    // With three that are no faster, each of which has its turn. If a spread of 1 % were presumed
+    // whatever is seen, it would be 13 and more.
     for ms in [100.0, 300.0] {
         let found = tally_while_busy(ms, &[1.0, 1.0, 1.0]);
-        assert!(found.taken.iter().sum::<usize>() <= 5, "{ms}: {found:?}");
+        assert!(found.taken.iter().sum::<usize>() <= 10, "{ms}: {found:?}");
     }
+    let found = tally_while_busy(100.0, &[1.3]);
+    assert!(found.taken[0] >= 95, "{found:?}");
 }
 
 #[test]
