@@ -37,7 +37,8 @@ pub struct WriteOptions {
     pub drop_parameters: bool,
     /// A folder that holds the constants made by folding, in unnamed files, instead of memory.
     pub park: Option<PathBuf>,
-    /// Subnormal elements of weights are written as zeros ([`Const::flushed`](regraft_ir::Const::flushed)),
+    /// Subnormal and other tiny elements of weights are written as zeros
+    /// ([`Const::flushed`](regraft_ir::Const::flushed)),
     /// unless the weights are parked, or the model says how to train them.
     pub flush: bool,
 }
