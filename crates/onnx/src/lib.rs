@@ -65,7 +65,6 @@ pub use error::{LoadError, LoadFault, Location, WriteError};
 pub use external::data_files;
 pub use facts::{Contradiction, Fact};
 pub use fixed::{FixedError, FixedInput, FixedSizes};
-pub use flush::flushable;
 pub use frame::frame;
 pub use import::OpaqueNode;
 pub use interface::Interface;

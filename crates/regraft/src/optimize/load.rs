@@ -7,7 +7,7 @@ use std::sync::Arc;
 use regraft_certify::ModelDigest;
 use regraft_ir::Trust;
 use regraft_ir::{Graph, Op, OpKind, TensorType, normal};
-use regraft_onnx::{FixedSizes, Model, OpaqueNode, Speller, WriteOptions, Written, flushable};
+use regraft_onnx::{FixedSizes, Model, OpaqueNode, Speller, WriteOptions, Written};
 use regraft_rules::{Numeric, Writable};
 use regraft_runtime::{Fallback, ModelSource, Refusal, Runtime, RuntimeError, SessionOptions};
 
@@ -164,9 +164,14 @@ pub fn load(
     observer.phase(Phase::Load, &request.input.display().to_string());
     let mut journal = Journal { complete: true, ..Journal::default() };
     let mut rules = load_library(&request.rules, request.runtime.backend.name())?;
-    let input = read(request)?;
+    let mut input = read(request)?;
     clock.read();
     let memory = MemoryBudget::new(&input.model, request.memory);
+    if !memory.is_tight() && subnormal::are_flushed(request) {
+        let flushed = input.model.flushable(&input.graph);
+        input.cleaned.extend((flushed > 0).then(|| (subnormal::NAME.to_string(), flushed)));
+        input.flushes = true;
+    }
     journal.warnings = warnings(&input.model, &rules, request.rules.require)?;
     let fallback = Fallback::new(runtime()?, vec![request.input.clone()]);
     // A crash of the runtime would take this process with it; in a short time that is worth finding
@@ -248,11 +253,8 @@ fn read(request: &Request) -> Result<Input, Failure> {
     };
     let is_asked = request.certificate.is_some() || request.cost.recorded().is_some();
     let digest = is_asked.then(|| ModelDigest::of(&request.input)).transpose()?;
-    let (graph, mut cleaned) = clean(model.graph());
-    let flushes = subnormal::are_flushed(request);
-    let flushed = if flushes { flushable(&graph) } else { 0 };
-    cleaned.extend((flushed > 0).then(|| (subnormal::NAME.to_string(), flushed)));
-    Ok(Input { model, fixed, opset, digest, graph, cleaned, flushes })
+    let (graph, cleaned) = clean(model.graph());
+    Ok(Input { model, fixed, opset, digest, graph, cleaned, flushes: false })
 }
 
 /// The graph in normal form, and what that removed.
