@@ -29,7 +29,7 @@ pub fn are_flushed(request: &Request) -> bool {
 
 /// Whether this machine takes long for products with subnormal numbers.
 fn are_slow() -> bool {
-    static SLOWLY: OnceLock<bool> = OnceLock::new();
+    static KNOWN: OnceLock<bool> = OnceLock::new();
     let time = |factor: f32| {
         let products = || {
             let start = Instant::now();
@@ -39,5 +39,5 @@ fn are_slow() -> bool {
         };
         (0..TIMES).map(|_| products()).fold(f64::INFINITY, f64::min)
     };
-    *SLOWLY.get_or_init(|| time(1e-39) > SLOW * time(1e-3))
+    *KNOWN.get_or_init(|| time(1e-39) > SLOW * time(1e-3))
 }
