@@ -68,7 +68,7 @@ impl<'a> Congruence<'a> {
     pub fn values(&mut self, a: ValueId, b: ValueId, verbatims: &mut dyn Verbatims) -> Result<(), String> {
         let mut todo = vec![(a, b)];
         while let Some((a, b)) = todo.pop() {
-            let (a, b) = (named(self.a, a), named(self.b, b));
+            let (a, b) = (self.a.named(a), self.b.named(b));
             if !self.seen.insert((a, b)) {
                 continue;
             }
@@ -167,16 +167,6 @@ fn leaves(graph: &Graph, value: ValueId) -> Option<Vec<NodeId>> {
         stack.extend(node.inputs.iter().map(|v| v.node).filter(|id| seen.insert(*id)));
     }
     Some(seen.into_iter().filter(|id| graph.node(*id).inputs.is_empty()).collect())
-}
-
-/// The value behind any identities.
-fn named(graph: &Graph, mut value: ValueId) -> ValueId {
-    while let Op::Identity(_) = &graph.node(value.node).op
-        && let [operand] = graph.node(value.node).inputs[..]
-    {
-        value = operand;
-    }
-    value
 }
 
 /// An attribute that two operators share only in a wider sense.

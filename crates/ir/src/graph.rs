@@ -279,6 +279,16 @@ impl Graph {
         self.outputs.iter().any(|o| o.value.node == id)
     }
 
+    /// The value behind any identities.
+    pub fn named(&self, mut value: ValueId) -> ValueId {
+        while let Op::Identity(_) = &self.node(value.node).op
+            && let [operand] = self.node(value.node).inputs[..]
+        {
+            value = operand;
+        }
+        value
+    }
+
     /// Readers of one value: `(reader, operand slot)`.
     pub fn users(&self, value: ValueId) -> impl Iterator<Item = (NodeId, u32)> + '_ {
         self.node(value.node).users.iter().copied().filter(move |(user, slot)| self.node(*user).inputs[*slot as usize] == value)

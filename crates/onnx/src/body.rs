@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use regraft_ir::{Bindings, Const, Dim, Graph, Op, TensorType, ValueId};
+use regraft_ir::{Bindings, Dim, Graph, Op, TensorType, ValueId};
 
 use crate::error::WriteError;
 use crate::facts::Fact;
@@ -103,14 +103,6 @@ impl Body {
     }
 }
 
-/// The constant behind any second names: the writer gives one to what is the same as another.
-fn constant(graph: &Graph, mut value: ValueId) -> Option<&Const> {
-    while let (Op::Identity(_), [operand]) = (&graph.node(value.node).op, &graph.node(value.node).inputs[..]) {
-        value = *operand;
-    }
-    graph.constant(value)
-}
-
 /// A body as a separate model.
 struct Apart {
     model: Model,
@@ -194,7 +186,8 @@ impl Model {
         let mut sizes: Vec<(String, Dim)> = Vec::new();
         let mut initializers = Vec::new();
         for (name, value) in outer.iter().filter(|(name, _)| captured.contains(*name)) {
-            match constant(self.graph(), *value) {
+            // The writer gives a second name to what is the same as another value.
+            match self.graph().constant(self.graph().named(*value)) {
                 Some(constant) => initializers.push(tensor::encode(name, constant)),
                 None => {
                     let ty = self.graph().ty(*value).map(|ty| declare(ty, self.facts(), &mut sizes));

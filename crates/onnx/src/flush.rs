@@ -43,8 +43,8 @@ fn listed(model: &Model) -> HashSet<&str> {
 fn of(graph: &Graph, value: ValueId, constant: &Const) -> Option<Const> {
     let mut readers = graph.users(value).peekable();
     let is_weight = readers.peek().is_some() && readers.all(|(reader, _)| READERS.contains(&graph.node(reader).op.kind()));
-    let (flushed, _) = constant.flushed().filter(|_| is_weight && !graph.feeds_output(value.node))?;
-    Some(flushed)
+    // Elements are looked at last: there may be many.
+    if is_weight && !graph.feeds_output(value.node) { Some(constant.flushed()?.0) } else { None }
 }
 
 /// Plans to write all of them so. What the model lists among its inputs, or reads by name, stays.
