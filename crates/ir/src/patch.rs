@@ -142,11 +142,13 @@ impl Graph {
             self.drop_user(now.node, reader, slot);
             self.add_user(before.node, reader, slot);
         }
-        for id in applied.created.into_iter().rev() {
-            if self.get(id).is_some() {
-                self.detach(id);
+        let Some(first) = applied.created.first() else { return };
+        // What reads new nodes is new, and goes with them.
+        for id in applied.created.iter().rev() {
+            let node = self.nodes.pop().flatten().expect("a new node is alive again");
+            for (slot, value) in node.inputs.iter().enumerate().filter(|(_, value)| value.node < *first) {
+                self.drop_user(value.node, *id, slot as u32);
             }
-            self.nodes.pop();
         }
     }
 
@@ -203,7 +205,9 @@ impl Graph {
 
     fn drop_user(&mut self, node: NodeId, reader: NodeId, slot: u32) {
         let users = &mut self.node_mut(node).users;
-        if let Ok(at) = users.binary_search(&(reader, slot)) {
+        if users.last() == Some(&(reader, slot)) {
+            users.pop();
+        } else if let Ok(at) = users.binary_search(&(reader, slot)) {
             users.remove(at);
         }
     }

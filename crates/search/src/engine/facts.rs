@@ -7,7 +7,7 @@ use std::ops::{Index, IndexMut};
 
 use regraft_cost::layout::Kernels;
 use regraft_cost::{CostModel, Ns};
-use regraft_ir::{Graph, NodeId, Op, OpKind};
+use regraft_ir::{Graph, NodeId, Op, OpKind, ValueId};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
@@ -39,8 +39,9 @@ pub(super) struct Fact {
 pub(super) struct Facts<'a> {
     model: &'a dyn CostModel,
     of: Vec<Fact>,
-    /// The nodes of the graph by their identities.
-    nodes: HashMap<u128, SmallVec<[NodeId; 2]>, BuildHasherDefault<Scrambled>>,
+    /// Nodes that read other values than when they were made, by their identities: once for each
+    /// operand that was changed by a move that is not undone, in the order of these moves.
+    strays: HashMap<u128, SmallVec<[NodeId; 2]>, BuildHasherDefault<Scrambled>>,
     /// Prices obtained from the model so far, by what they depend on, and which kernels come with
     /// them.
     prices: FxHashMap<u64, (Ns, u32)>,
@@ -54,8 +55,8 @@ impl<'a> Facts<'a> {
     /// No facts yet.
     pub(super) fn new(model: &'a dyn CostModel) -> Facts<'a> {
         let kernels = vec![Kernels::default()];
-        let (nodes, prices, totals) = (HashMap::default(), FxHashMap::default(), FxHashMap::default());
-        Facts { model, of: Vec::new(), nodes, prices, kernels, totals }
+        let (strays, prices, totals) = (HashMap::default(), FxHashMap::default(), FxHashMap::default());
+        Facts { model, of: Vec::new(), strays, prices, kernels, totals }
     }
 
     /// Where the prices come from.
@@ -68,58 +69,65 @@ impl<'a> Facts<'a> {
         self.of.resize(graph.capacity(), Fact::default());
     }
 
-    /// Records a node's core and identity.
+    /// Records what is known of a node by its operands when it is made: all but the price.
     pub(super) fn admit(&mut self, graph: &Graph, id: NodeId, core: u64) {
-        let node = graph.node(id);
-        let mut identity = mix(u128::from(core) | (u128::from(!core) << 64));
-        if matches!(node.op, Op::Constant(_)) {
-            identity = mix(identity);
-        }
-        for value in &node.inputs {
-            identity = mix(identity.rotate_left(7) ^ self[value.node].identity.wrapping_add(u128::from(value.port)));
-        }
+        let (node, wiring) = (graph.node(id), self.wiring(graph, id));
+        let is_constant = matches!(node.op, Op::Constant(_));
+        let mut identity = mix((u128::from(core) | (u128::from(!core) << 64)) ^ wiring);
         // A node whose operands are others by now may have been made as this one is: then keys must
         // say which of the two is read, and they do so by identities alone.
         while self.is_of_another(graph, id, identity) {
             identity = mix(identity);
         }
-        self.nodes.entry(identity).or_default().push(id);
-        self[id].core = core;
-        self[id].outline = if matches!(node.op, Op::Constant(_)) { hash_of_types(&node.types) } else { core };
-        self[id].identity = identity;
+        let outline = if is_constant { hash_of_types(&node.types) } else { core };
+        self[id] = Fact { core, outline, identity, share: share(identity, wiring), ..Fact::default() };
+    }
+
+    /// Hash of the values that a node reads.
+    fn wiring(&self, graph: &Graph, id: NodeId) -> u128 {
+        let read = |wiring: u128, value: &ValueId| mix(wiring.rotate_left(7) ^ self[value.node].identity.wrapping_add(u128::from(value.port)));
+        graph.node(id).inputs.iter().fold(0, read)
     }
 
     /// Whether a node with this identity reads other values than this one.
     fn is_of_another(&self, graph: &Graph, id: NodeId, identity: u128) -> bool {
         let read = |id: NodeId| graph.node(id).inputs.iter().map(|value| (self[value.node].identity, value.port));
-        self.nodes.get(&identity).is_some_and(|same| same.iter().any(|other| !read(*other).eq(read(id))))
+        let is_another = |other: &NodeId| graph.get(*other).is_some() && !read(*other).eq(read(id));
+        self.strays.get(&identity).is_some_and(|same| same.iter().any(is_another))
+    }
+
+    /// Notes that these operands of nodes are others from now on.
+    pub(super) fn stray(&mut self, rewired: &[(NodeId, u32, ValueId)]) {
+        for (id, ..) in rewired {
+            let identity = self[*id].identity;
+            self.strays.entry(identity).or_default().push(*id);
+        }
+    }
+
+    /// Takes that back.
+    pub(super) fn return_strays(&mut self, rewired: &[(NodeId, u32, ValueId)]) {
+        for (id, ..) in rewired {
+            if let Entry::Occupied(mut same) = self.strays.entry(self[*id].identity) {
+                let strays = same.get_mut();
+                if let Some(at) = strays.iter().rposition(|stray| stray == id) {
+                    strays.remove(at);
+                }
+                if same.get().is_empty() {
+                    same.remove();
+                }
+            }
+        }
     }
 
     /// Takes what is known about a node that is no longer in the graph.
     pub(super) fn dismiss(&mut self, id: NodeId) -> Fact {
-        let fact = std::mem::take(&mut self[id]);
-        if let Entry::Occupied(mut nodes) = self.nodes.entry(fact.identity) {
-            nodes.get_mut().retain(|one| *one != id);
-            if nodes.get().is_empty() {
-                nodes.remove();
-            }
-        }
-        fact
+        std::mem::take(&mut self[id])
     }
 
-    /// Restores what was known about a node that is in the graph again.
-    pub(super) fn readmit(&mut self, id: NodeId, fact: Fact) {
-        self.nodes.entry(fact.identity).or_default().push(id);
-        self[id] = fact;
-    }
-
-    /// Identity and current wiring of a node.
-    pub(super) fn share(&self, graph: &Graph, id: NodeId) -> u128 {
-        let mut share = self[id].identity;
-        for value in &graph.node(id).inputs {
-            share = mix(share.rotate_left(11) ^ self[value.node].identity.wrapping_add(u128::from(value.port) << 3));
-        }
-        mix(share)
+    /// Finds out anew what a node adds to the state key, and returns by how much more.
+    pub(super) fn rewire(&mut self, graph: &Graph, id: NodeId) -> u128 {
+        let share = share(self[id].identity, self.wiring(graph, id));
+        share.wrapping_sub(std::mem::replace(&mut self[id].share, share))
     }
 
     /// What the declared outputs add to the state key.
@@ -161,11 +169,12 @@ impl<'a> Facts<'a> {
         self[id].core.hash(&mut hasher);
         for value in &node.inputs {
             let producer = graph.node(value.node);
-            (producer.op.kind() as u8, producer.constant, producer.users.len() == 1).hash(&mut hasher);
+            let has_one_reader = producer.users.len() == 1;
+            hasher.write_u32(u32::from(producer.op.kind() as u8) << 2 | u32::from(producer.constant) << 1 | u32::from(has_one_reader));
         }
         let readers = node.users.iter().fold(0u64, |sum, (user, slot)| {
             let mut one = FxHasher::default();
-            (graph.node(*user).op.kind() as u8, *slot).hash(&mut one);
+            one.write_u64(u64::from(graph.node(*user).op.kind() as u8) << 32 | u64::from(*slot));
             sum.wrapping_add(one.finish())
         });
         (readers, graph.feeds_output(id)).hash(&mut hasher);
@@ -194,6 +203,11 @@ impl<'a> Facts<'a> {
             node.users.iter().fold(0u64, |sum, (user, slot)| sum.wrapping_add(self[*user].core.wrapping_mul(2 * u64::from(*slot) + 1)));
         readers.hash(hasher);
     }
+}
+
+/// What a node adds to the state key under a wiring.
+fn share(identity: u128, wiring: u128) -> u128 {
+    mix(identity.rotate_left(11) ^ wiring)
 }
 
 impl Index<NodeId> for Facts<'_> {

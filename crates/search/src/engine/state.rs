@@ -40,11 +40,8 @@ impl<'a> Engine<'a> {
         for id in graph.topological() {
             let node = graph.node(id);
             facts.admit(&graph, id, core(&node.op, node.inputs.iter().map(|v| graph.ty(*v))));
-            sum = sum.saturating_add(facts.reprice(&graph, id));
-        }
-        for id in graph.ids() {
-            facts[id].share = facts.share(&graph, id);
             key = key.wrapping_add(facts[id].share);
+            sum = sum.saturating_add(facts.reprice(&graph, id));
         }
         let outputs_share = facts.share_of_outputs(&graph);
         let cost = facts.total(&graph, key.wrapping_add(outputs_share)).unwrap_or(sum);
@@ -115,26 +112,25 @@ impl<'a> Engine<'a> {
         let (patch, place) = step.edit();
         let applied = self.graph.apply_at(patch, |id| place[id.0 as usize]);
         self.facts.fit(&self.graph);
+        self.facts.stray(&applied.rewired);
         for (id, _) in &applied.removed {
             let gone = self.facts.dismiss(*id);
             self.key = self.key.wrapping_sub(gone.share);
             self.sum -= gone.price;
             self.log.push((*id, gone));
         }
-        let (rewired, repriced) = (rewired(&self.graph, &applied), repriced(&self.graph, &self.facts, &applied));
-        let is_new = |id: &NodeId| applied.created.first().is_some_and(|first| id >= first);
-        self.log.extend(repriced.iter().filter(|id| !is_new(id)).map(|id| (*id, self.facts[*id])));
+        let repriced = repriced(&self.graph, &self.facts, &applied);
+        self.log.extend(repriced.iter().map(|id| (*id, self.facts[*id])));
         for (created, core) in applied.created.iter().zip(step.cores()) {
             self.facts.admit(&self.graph, *created, *core);
+            self.key = self.key.wrapping_add(self.facts[*created].share);
         }
-        for id in rewired {
-            let share = self.facts.share(&self.graph, id);
-            self.key = self.key.wrapping_add(share).wrapping_sub(self.facts[id].share);
-            self.facts[id].share = share;
+        for id in rewired(&self.graph, &applied) {
+            self.key = self.key.wrapping_add(self.facts.rewire(&self.graph, id));
         }
-        for id in repriced {
-            let before = self.facts[id].price;
-            self.sum = self.sum - before + self.facts.reprice(&self.graph, id);
+        for id in repriced.iter().chain(&applied.created) {
+            let before = self.facts[*id].price;
+            self.sum = self.sum - before + self.facts.reprice(&self.graph, *id);
         }
         if !applied.outputs.is_empty() {
             self.outputs_share = self.facts.share_of_outputs(&self.graph);
@@ -148,19 +144,12 @@ impl<'a> Engine<'a> {
     /// Undoes the latest move; false at the start state.
     pub fn undo(&mut self) -> bool {
         let Some(step) = self.steps.pop() else { return false };
-        for id in &step.applied.created {
-            self.facts.dismiss(*id);
+        for (id, old) in self.log.drain(step.facts..) {
+            self.facts[id] = old;
         }
-        let removed = step.applied.removed.len();
+        self.facts.return_strays(&step.applied.rewired);
         self.graph.undo(step.applied);
         self.facts.fit(&self.graph);
-        for (at, (id, old)) in self.log.drain(step.facts..).enumerate() {
-            if at < removed {
-                self.facts.readmit(id, old);
-            } else {
-                self.facts[id] = old;
-            }
-        }
         (self.key, self.sum, self.cost, self.outputs_share) = (step.key, step.sum, step.cost, step.outputs_share);
         self.counters.undone += 1;
         true
@@ -178,8 +167,8 @@ impl<'a> Engine<'a> {
 
     /// The cores of nodes that the latest move made, or that read something else since.
     pub(super) fn came(&self) -> SmallVec<[u64; 16]> {
-        let step = self.last_step().into_iter();
-        step.flat_map(|step| rewired(&self.graph, &step.applied)).map(|id| self.facts[id].core).collect()
+        let Some(Step { applied, .. }) = self.last_step() else { return SmallVec::new() };
+        rewired(&self.graph, applied).iter().chain(&applied.created).map(|id| self.facts[*id].core).collect()
     }
 
     /// Nodes that the latest move took away.

@@ -55,37 +55,35 @@ impl Step {
     }
 }
 
-/// Nodes that a patch made, or that read another value than before.
+/// Nodes that read another value than before a patch; those that it made are not among them.
 pub(super) fn rewired(graph: &Graph, applied: &Applied) -> Nodes {
-    let mut rewired = Nodes::new();
-    rewired.extend(applied.created.iter().copied());
-    rewired.extend(applied.rewired.iter().map(|(reader, ..)| *reader).filter(|id| graph.get(*id).is_some()));
+    let mut rewired: Nodes = applied.rewired.iter().map(|(reader, ..)| *reader).filter(|id| graph.get(*id).is_some()).collect();
     sort(&mut rewired);
     rewired
 }
 
-/// Nodes whose price a patch may have changed; `facts` are those before it.
+/// Nodes whose price a patch may have changed; those that it made are not among them. `facts` are
+/// those before it.
 ///
 /// Prices depend on producers and readers one hop away, so both sides of every changed edge count.
 pub(super) fn repriced(graph: &Graph, facts: &Facts<'_>, applied: &Applied) -> Nodes {
+    let is_old = |id: &NodeId| applied.created.first().is_none_or(|first| id < first);
     let mut touched = Nodes::new();
     for (_, node) in &applied.removed {
         touched.extend(node.inputs.iter().map(|v| v.node));
     }
     for created in &applied.created {
-        touched.push(*created);
-        touched.extend(producers(graph, *created));
-        touched.extend(graph.node(*created).users.iter().map(|(user, _)| *user));
+        touched.extend(producers(graph, *created).filter(is_old));
     }
     for (reader, _, old) in &applied.rewired {
         touched.push(*reader);
         touched.push(old.node);
         // An existing value may be the replacement: its producer has more readers now.
-        touched.extend(producers(graph, *reader));
+        touched.extend(producers(graph, *reader).filter(is_old));
     }
     for (index, old) in &applied.outputs {
         touched.push(old.node);
-        touched.push(graph.outputs()[*index].value.node);
+        touched.extend(Some(graph.outputs()[*index].value.node).filter(is_old));
     }
     sort(&mut touched);
     touched.retain(|id| graph.get(*id).is_some());
@@ -95,7 +93,7 @@ pub(super) fn repriced(graph: &Graph, facts: &Facts<'_>, applied: &Applied) -> N
     for at in 0..changed {
         let node = graph.node(touched[at]);
         if !node.constant && facts[touched[at]].has_one_reader != (node.users.len() == 1) {
-            touched.extend(node.users.iter().map(|(user, _)| *user));
+            touched.extend(node.users.iter().map(|(user, _)| *user).filter(is_old));
         }
     }
     if touched.len() > changed {
