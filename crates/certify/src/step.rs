@@ -99,11 +99,11 @@ impl Step {
                     values.insert(id, Ok(value));
                 }
                 Op::Opaque(op) => return Err(format!("`{}` has no meaning to prove anything about", op.op_type)),
-                op => {
+                _ => {
                     let inputs = node.inputs.iter().map(|v| resolve(&values, *v)).collect::<Option<_>>();
                     let inputs = inputs.ok_or("a new node reads what is not there")?;
                     values.insert(id, Err(patch.create.len() as u32));
-                    patch.create.push(NewNode { op: op.clone(), inputs, types: node.types.clone() });
+                    patch.create.push(NewNode { computation: node.computation.clone(), inputs });
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! The graph: an arena of nodes with stable ids, explicit inputs and outputs.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -38,15 +39,22 @@ impl NodeId {
     }
 }
 
+/// What a node computes of its operands; the copies of a node share it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Computation {
+    /// The operator.
+    pub op: Op,
+    /// Result types; `None` if unknown (only below opaque nodes).
+    pub types: SmallVec<[Option<TensorType>; 1]>,
+}
+
 /// An operator applied to values.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The operator.
-    pub op: Op,
+    /// The operator and the result types, which a node also has as fields.
+    pub computation: Arc<Computation>,
     /// Operands, in order.
     pub inputs: SmallVec<[ValueId; 3]>,
-    /// Result types; `None` if unknown (only below opaque nodes).
-    pub types: SmallVec<[Option<TensorType>; 1]>,
     /// Names of the results in the model, if any.
     pub names: SmallVec<[Option<Arc<str>>; 1]>,
     /// Index of the original node that this one is, unchanged, for writers that keep it verbatim.
@@ -58,6 +66,15 @@ pub struct Node {
     pub users: SmallVec<[(NodeId, u32); 4]>,
     /// At least that of each operand.
     pub(crate) level: u32,
+}
+
+impl Deref for Node {
+    type Target = Computation;
+
+    #[inline]
+    fn deref(&self) -> &Computation {
+        &self.computation
+    }
 }
 
 /// An axis that tells a symbol: its size is `factor * symbol + offset`.
@@ -142,23 +159,29 @@ impl Graph {
         self.outputs.push(Output { name: name.into(), value });
     }
 
-    pub(crate) fn push(&mut self, op: Op, inputs: SmallVec<[ValueId; 3]>, types: SmallVec<[Option<TensorType>; 1]>) -> NodeId {
+    fn push(&mut self, op: Op, inputs: SmallVec<[ValueId; 3]>, types: SmallVec<[Option<TensorType>; 1]>) -> NodeId {
+        self.push_shared(Arc::new(Computation { op, types }), inputs)
+    }
+
+    /// Appends a node that shares what it computes.
+    pub(crate) fn push_shared(&mut self, computation: Arc<Computation>, inputs: SmallVec<[ValueId; 3]>) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
+        let (mut level, mut is_known) = (0, true);
+        for (slot, value) in inputs.iter().enumerate() {
+            let operand = self.node_mut(value.node);
+            level = level.max(operand.level + 1);
+            is_known &= operand.constant;
+            operand.users.push((id, slot as u32));
+        }
+        let Computation { op, types } = &*computation;
         let constant = match op.kind() {
             OpKind::Constant => true,
             kind if !kind.folds() => false,
             // A constant expanded to a symbolic size can differ between runs.
-            _ => {
-                let sized = |ty: &Option<TensorType>| ty.as_ref().is_some_and(|t| t.shape.iter().all(|d| d.known().is_some()));
-                inputs.iter().all(|v| self.node(v.node).constant) && types.iter().all(sized)
-            }
+            _ => is_known && types.iter().all(|ty| ty.as_ref().is_some_and(|ty| ty.shape.iter().all(|d| d.known().is_some()))),
         };
-        for (slot, value) in inputs.iter().enumerate() {
-            self.node_mut(value.node).users.push((id, slot as u32));
-        }
-        let names = types.iter().map(|_| None).collect();
-        let level = self.level_below(&inputs);
-        self.nodes.push(Some(Node { op, inputs, types, names, origin: None, constant, users: SmallVec::new(), level }));
+        let names = SmallVec::from_elem(None, types.len());
+        self.nodes.push(Some(Node { computation, inputs, names, origin: None, constant, users: SmallVec::new(), level }));
         id
     }
 

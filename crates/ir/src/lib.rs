@@ -61,7 +61,7 @@ pub use dim::{Bindings, Dim};
 pub use dtype::{Class, DType};
 pub use error::{AttrError, EvalError, TypeError};
 pub use folded::{Folded, Misfit};
-pub use graph::{Carrier, Graph, Node, NodeId, Output, ValueId};
+pub use graph::{Carrier, Computation, Graph, Node, NodeId, Output, ValueId};
 pub use implied::{Implied, implied};
 pub use key::canonical_key;
 pub use node_set::NodeSet;

@@ -1,8 +1,11 @@
 //! The only way to edit a graph: a patch with an audit trail, applied and undone exactly.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
-use crate::graph::{Graph, Node, NodeId, ValueId};
+use crate::graph::{Computation, Graph, Node, NodeId, ValueId};
 use crate::op::{Op, OpKind};
 use crate::ty::TensorType;
 
@@ -23,19 +26,33 @@ pub enum PatchValue {
 /// A node that a patch creates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewNode {
-    /// The operator.
-    pub op: Op,
+    /// The operator and the result types, which a new node also has as fields.
+    pub computation: Arc<Computation>,
     /// Operands: old values and results of earlier new nodes.
     pub inputs: SmallVec<[PatchValue; 3]>,
-    /// Result types.
-    pub types: SmallVec<[Option<TensorType>; 1]>,
+}
+
+impl NewNode {
+    /// An operator, applied to these operands, with results of these types.
+    pub fn new(op: Op, inputs: SmallVec<[PatchValue; 3]>, types: SmallVec<[Option<TensorType>; 1]>) -> NewNode {
+        NewNode { computation: Arc::new(Computation { op, types }), inputs }
+    }
+}
+
+impl Deref for NewNode {
+    type Target = Computation;
+
+    #[inline]
+    fn deref(&self) -> &Computation {
+        &self.computation
+    }
 }
 
 /// An edit: create nodes, then replace some values by others, then drop whatever is no longer read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patch {
     /// Its origin: the name of a rule or a normal form.
-    pub cause: std::sync::Arc<str>,
+    pub cause: Arc<str>,
     /// New nodes; later ones may read earlier ones.
     pub create: Vec<NewNode>,
     /// Values and their replacements. Types must be equal.
@@ -95,7 +112,7 @@ impl Graph {
         };
         for new in &patch.create {
             let inputs = new.inputs.iter().map(|v| resolve(*v)).collect();
-            let created = self.push(new.op.clone(), inputs, new.types.clone());
+            let created = self.push_shared(new.computation.clone(), inputs);
             // What it replaces has at least the level of what both read, and so have the readers.
             let level = &mut self.node_mut(created).level;
             *level = level.saturating_sub(1);
@@ -145,11 +162,12 @@ impl Graph {
         let Some(first) = applied.created.first() else { return };
         // What reads new nodes is new, and goes with them.
         for id in applied.created.iter().rev() {
-            let node = self.nodes.pop().flatten().expect("a new node is alive again");
-            for (slot, value) in node.inputs.iter().enumerate().filter(|(_, value)| value.node < *first) {
+            let inputs = std::mem::take(&mut self.node_mut(*id).inputs);
+            for (slot, value) in inputs.iter().enumerate().filter(|(_, value)| value.node < *first) {
                 self.drop_user(value.node, *id, slot as u32);
             }
         }
+        self.nodes.truncate(first.0 as usize);
     }
 
     /// Gives rewired readers, and what is computed from them, at least the level of what they read.

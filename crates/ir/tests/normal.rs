@@ -190,7 +190,7 @@ fn random_patch(g: &Graph, random: &mut SplitMix64) -> Option<Patch> {
             }
         };
         let inputs = (0..arity).map(|_| sources[random.below(sources.len())]).collect();
-        create.push(NewNode { op, inputs, types: SmallVec::from_iter([Some(square.clone())]) });
+        create.push(NewNode::new(op, inputs, SmallVec::from_iter([Some(square.clone())])));
         sources.push(PatchValue::New { index, port: 0 });
     }
     let replace = replaced.iter().map(|v| (*v, sources[sources.len() - 1 - random.below(sources.len().min(3))])).collect();

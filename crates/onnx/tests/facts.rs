@@ -183,10 +183,8 @@ fn sizes_of_new_nodes_are_computed_from_the_inputs() {
     let old = graph.outputs()[0].value;
     let flat = vec![n("N") * n("L/8") * 8.into()];
     let steps = [(flat, PatchValue::Old(old)), (vec![8.into(), n("L/8"), n("N")], PatchValue::New { index: 0, port: 0 })];
-    let create = steps.map(|(shape, from)| NewNode {
-        op: Op::Reshape(Reshape { shape: shape.clone() }),
-        inputs: smallvec![from],
-        types: smallvec![Some(TensorType::new(DType::F32, shape))],
+    let create = steps.map(|(shape, from)| {
+        NewNode::new(Op::Reshape(Reshape { shape: shape.clone() }), smallvec![from], smallvec![Some(TensorType::new(DType::F32, shape))])
     });
     let replace = smallvec![(old, PatchValue::New { index: 1, port: 0 })];
     graph.apply(&Patch { cause: "test".into(), create: create.to_vec(), replace });

@@ -47,7 +47,7 @@ fn a_node_of_several_operators_is_verbatim_only_on_its_own_operand() {
     let op = graph.node(rows.node).op.clone();
     let types: Vec<_> = graph.infer(&op, &[x]).unwrap().into_iter().map(Some).collect();
     assert_eq!(types[0].as_ref(), graph.ty(rows));
-    let create = vec![NewNode { op, inputs: smallvec![PatchValue::Old(x)], types: types.into() }];
+    let create = vec![NewNode::new(op, smallvec![PatchValue::Old(x)], types.into())];
     graph.apply(&Patch { cause: Arc::from("test"), create, replace: smallvec![(rows, PatchValue::New { index: 0, port: 0 })] });
     let written = model.write(&graph, &WriteOptions::default()).unwrap().proto;
     let again = Model::from_proto(written).unwrap();

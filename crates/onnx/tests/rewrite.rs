@@ -20,7 +20,7 @@ fn find(graph: &Graph, name: &str) -> ValueId {
 fn replace(graph: &mut Graph, old: &str, op: Op, inputs: &[&str]) {
     let inputs: Vec<ValueId> = inputs.iter().map(|n| find(graph, n)).collect();
     let types = graph.infer(&op, &inputs).unwrap().into_iter().map(Some).collect();
-    let create = vec![NewNode { op, inputs: inputs.into_iter().map(PatchValue::Old).collect(), types }];
+    let create = vec![NewNode::new(op, inputs.into_iter().map(PatchValue::Old).collect(), types)];
     let replace = smallvec![(find(graph, old), PatchValue::New { index: 0, port: 0 })];
     graph.apply(&Patch { cause: Arc::from("test"), create, replace });
 }
@@ -83,7 +83,7 @@ fn new_names_are_readable_and_avoid_old_ones() {
     let (x, old) = (find(&graph, "x"), find(&graph, "regraft_add_1"));
     let types: smallvec::SmallVec<_> = smallvec![graph.ty(old).cloned()];
     let first = PatchValue::New { index: 0, port: 0 };
-    let new = |op: Op, inputs: &[PatchValue]| NewNode { op, inputs: inputs.iter().copied().collect(), types: types.clone() };
+    let new = |op: Op, inputs: &[PatchValue]| NewNode::new(op, inputs.iter().copied().collect(), types.clone());
     let create = vec![new(Op::Add(Add {}), &[PatchValue::Old(x), PatchValue::Old(x)]), new(Op::Mul(Mul {}), &[first, first])];
     let replace = smallvec![(old, PatchValue::New { index: 1, port: 0 })];
     graph.apply(&Patch { cause: Arc::from("test"), create, replace });
@@ -143,11 +143,7 @@ fn weights(n: i64, ir: i64) -> Model {
 fn grow_cone(model: &Model) -> Graph {
     let mut graph = model.graph().clone();
     let (a, b) = (find(&graph, "a"), find(&graph, "b"));
-    let create = vec![NewNode {
-        op: Op::Add(Add {}),
-        inputs: smallvec![PatchValue::Old(a), PatchValue::Old(b)],
-        types: smallvec![graph.ty(a).cloned()],
-    }];
+    let create = vec![NewNode::new(Op::Add(Add {}), smallvec![PatchValue::Old(a), PatchValue::Old(b)], smallvec![graph.ty(a).cloned()])];
     graph.apply(&Patch { cause: Arc::from("test"), create, replace: smallvec![(b, PatchValue::New { index: 0, port: 0 })] });
     graph
 }
@@ -170,17 +166,17 @@ fn cones_are_folded_while_they_fit() {
     let p = find(&grown, "p");
     let (a, b) = (find(&grown, "a"), find(&grown, "b"));
     let create = vec![
-        NewNode { op: Op::Mul(Mul {}), inputs: smallvec![PatchValue::Old(a), PatchValue::Old(b)], types: smallvec![grown.ty(a).cloned()] },
-        NewNode {
-            op: Op::Add(Add {}),
-            inputs: smallvec![PatchValue::Old(p), PatchValue::New { index: 0, port: 0 }],
-            types: smallvec![grown.ty(p).cloned()],
-        },
-        NewNode {
-            op: Op::Add(Add {}),
-            inputs: smallvec![PatchValue::New { index: 1, port: 0 }, PatchValue::Old(b)],
-            types: smallvec![grown.ty(p).cloned()],
-        },
+        NewNode::new(Op::Mul(Mul {}), smallvec![PatchValue::Old(a), PatchValue::Old(b)], smallvec![grown.ty(a).cloned()]),
+        NewNode::new(
+            Op::Add(Add {}),
+            smallvec![PatchValue::Old(p), PatchValue::New { index: 0, port: 0 }],
+            smallvec![grown.ty(p).cloned()],
+        ),
+        NewNode::new(
+            Op::Add(Add {}),
+            smallvec![PatchValue::New { index: 1, port: 0 }, PatchValue::Old(b)],
+            smallvec![grown.ty(p).cloned()],
+        ),
     ];
     let y = find(&grown, "y");
     grown.apply(&Patch { cause: Arc::from("test"), create, replace: smallvec![(y, PatchValue::New { index: 2, port: 0 })] });
@@ -206,12 +202,8 @@ fn quantized_weights_stay_as_they_are_stored() {
     let [x, d, f, y] = ["x", "d", "f", "y"].map(|name| find(&graph, name));
     let (scaled, product) = (graph.ty(d).cloned(), graph.ty(y).cloned());
     let create = vec![
-        NewNode { op: Op::Mul(Mul {}), inputs: smallvec![PatchValue::Old(d), PatchValue::Old(f)], types: smallvec![scaled] },
-        NewNode {
-            op: Op::MatMul(MatMul {}),
-            inputs: smallvec![PatchValue::Old(x), PatchValue::New { index: 0, port: 0 }],
-            types: smallvec![product],
-        },
+        NewNode::new(Op::Mul(Mul {}), smallvec![PatchValue::Old(d), PatchValue::Old(f)], smallvec![scaled]),
+        NewNode::new(Op::MatMul(MatMul {}), smallvec![PatchValue::Old(x), PatchValue::New { index: 0, port: 0 }], smallvec![product]),
     ];
     graph.apply(&Patch { cause: Arc::from("test"), create, replace: smallvec![(y, PatchValue::New { index: 1, port: 0 })] });
     let written = model.write(&graph, &WriteOptions::default()).unwrap();
@@ -423,9 +415,9 @@ fn one_result_can_be_folded_without_the_other() {
     let ty = |name: &str| graph.ty(find(&graph, name)).cloned();
     let new = |index, port| PatchValue::New { index, port };
     let create = vec![
-        NewNode { op: split, inputs: smallvec![old("a")], types: smallvec![ty("s"), ty("u")] },
-        NewNode { op: Op::Add(Add {}), inputs: smallvec![old("s"), new(0, 0)], types: smallvec![ty("s")] },
-        NewNode { op: Op::Add(Add {}), inputs: smallvec![old("u"), new(0, 1)], types: smallvec![ty("u")] },
+        NewNode::new(split, smallvec![old("a")], smallvec![ty("s"), ty("u")]),
+        NewNode::new(Op::Add(Add {}), smallvec![old("s"), new(0, 0)], smallvec![ty("s")]),
+        NewNode::new(Op::Add(Add {}), smallvec![old("u"), new(0, 1)], smallvec![ty("u")]),
     ];
     let replace = smallvec![(find(&graph, "z"), new(1, 0)), (find(&graph, "t"), new(2, 0))];
     graph.apply(&Patch { cause: Arc::from("test"), create, replace });

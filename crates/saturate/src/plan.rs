@@ -134,7 +134,7 @@ impl Planner<'_, '_> {
             self.become_of.insert(id, known);
             return PatchValue::Old(known.out());
         }
-        draft.create.push(NewNode { op: node.op.clone(), inputs, types: node.types.clone() });
+        draft.create.push(NewNode { computation: node.computation.clone(), inputs });
         draft.of.push(id);
         PatchValue::New { index: draft.of.len() as u32 - 1, port: 0 }
     }

@@ -107,7 +107,7 @@ impl Speller<'_> {
         let node = engine.graph().node(here);
         let index = create.len() as u32;
         let replace = (0..node.types.len() as u32).map(|port| (here.port(port), PatchValue::New { index, port })).collect();
-        create.push(NewNode { op: node.op.clone(), inputs, types: node.types.clone() });
+        create.push(NewNode { computation: node.computation.clone(), inputs });
         let created = self.apply(engine, here, Patch { cause: CAUSE.into(), create, replace }, &made);
         self.now.insert(id, created[index as usize]);
     }
@@ -161,7 +161,7 @@ impl Speller<'_> {
             }
             ty = TensorType { dtype: ty.dtype, shape: perm.iter().map(|axis| ty.shape[*axis].clone()).collect() };
             let op = Op::Transpose(Transpose { perm: perm.iter().map(|axis| *axis as i64).collect() });
-            create.push(NewNode { op, inputs: SmallVec::from_iter([last]), types: SmallVec::from_iter([Some(ty.clone())]) });
+            create.push(NewNode::new(op, SmallVec::from_iter([last]), SmallVec::from_iter([Some(ty.clone())])));
             last = PatchValue::New { index: create.len() as u32 - 1, port: 0 };
         }
         if let PatchValue::New { index, .. } = last {

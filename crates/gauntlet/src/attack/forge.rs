@@ -136,10 +136,10 @@ fn whole(a: &Graph, b: &Graph, rule: &str) -> Option<Step> {
         match &node.op {
             Op::Input(i) => made.push((id, Ok(input(&i.name)?.out()))),
             Op::Opaque(_) => return None,
-            op => {
+            _ => {
                 let inputs = node.inputs.iter().map(|v| resolve(&made, *v)).collect::<Option<_>>()?;
                 made.push((id, Err(patch.create.len() as u32)));
-                patch.create.push(NewNode { op: op.clone(), inputs, types: node.types.clone() });
+                patch.create.push(NewNode { computation: node.computation.clone(), inputs });
             }
         }
     }

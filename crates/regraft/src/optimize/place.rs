@@ -87,7 +87,7 @@ mod tests {
         let (x, types) = (graph.inputs()[0].out(), graph.node(old.node).types.clone());
         let relu = graph.node(old.node).op.clone();
         assert!(!matches!(relu, Op::Opaque(_)));
-        let create = vec![NewNode { op: relu, inputs: [PatchValue::Old(x)].into_iter().collect(), types }];
+        let create = vec![NewNode::new(relu, [PatchValue::Old(x)].into_iter().collect(), types)];
         let replace = [(old, PatchValue::New { index: 0, port: 0 })].into_iter().collect();
         let patch = Patch { cause: "several".into(), create, replace };
         let step = Move::given(&graph, 0, &[old.node], &patch);

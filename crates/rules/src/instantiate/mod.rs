@@ -433,7 +433,7 @@ impl Builder<'_> {
         let types = types.ok_or_else(|| Refusal::Type("an operand has no known type".into()))?;
         let results = op.infer(&types).map_err(|e| Refusal::Type(e.to_string()))?;
         self.writable.check(&op, &types, &results).map_err(Refusal::Unwritable)?;
-        self.create.push(NewNode { op, inputs, types: results.into_iter().map(Some).collect() });
+        self.create.push(NewNode::new(op, inputs, results.into_iter().map(Some).collect()));
         Ok(SmallVec::from_iter([PatchValue::New { index: self.create.len() as u32 - 1, port: 0 }]))
     }
 }

@@ -85,7 +85,8 @@ impl<'a> Facts<'a> {
 
     /// Hash of the values that a node reads.
     fn wiring(&self, graph: &Graph, id: NodeId) -> u128 {
-        let read = |wiring: u128, value: &ValueId| mix(wiring.rotate_left(7) ^ self[value.node].identity.wrapping_add(u128::from(value.port)));
+        let read =
+            |wiring: u128, value: &ValueId| mix(wiring.rotate_left(7) ^ self[value.node].identity.wrapping_add(u128::from(value.port)));
         graph.node(id).inputs.iter().fold(0, read)
     }
 

@@ -119,7 +119,7 @@ impl<'a> Engine<'a> {
             self.sum -= gone.price;
             self.log.push((*id, gone));
         }
-        let repriced = repriced(&self.graph, &self.facts, &applied);
+        let repriced = repriced(&self.graph, &self.facts, &applied, step.reads());
         self.log.extend(repriced.iter().map(|id| (*id, self.facts[*id])));
         for (created, core) in applied.created.iter().zip(step.cores()) {
             self.facts.admit(&self.graph, *created, *core);

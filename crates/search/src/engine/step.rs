@@ -63,23 +63,18 @@ pub(super) fn rewired(graph: &Graph, applied: &Applied) -> Nodes {
 }
 
 /// Nodes whose price a patch may have changed; those that it made are not among them. `facts` are
-/// those before it.
+/// those before it, and `read` the nodes that it reads or puts in the place of others.
 ///
 /// Prices depend on producers and readers one hop away, so both sides of every changed edge count.
-pub(super) fn repriced(graph: &Graph, facts: &Facts<'_>, applied: &Applied) -> Nodes {
+pub(super) fn repriced(graph: &Graph, facts: &Facts<'_>, applied: &Applied, read: impl Iterator<Item = NodeId>) -> Nodes {
     let is_old = |id: &NodeId| applied.created.first().is_none_or(|first| id < first);
-    let mut touched = Nodes::new();
+    let mut touched: Nodes = read.collect();
     for (_, node) in &applied.removed {
         touched.extend(node.inputs.iter().map(|v| v.node));
-    }
-    for created in &applied.created {
-        touched.extend(producers(graph, *created).filter(is_old));
     }
     for (reader, _, old) in &applied.rewired {
         touched.push(*reader);
         touched.push(old.node);
-        // An existing value may be the replacement: its producer has more readers now.
-        touched.extend(producers(graph, *reader).filter(is_old));
     }
     for (index, old) in &applied.outputs {
         touched.push(old.node);
