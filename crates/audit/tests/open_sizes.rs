@@ -7,7 +7,7 @@ use regraft_ir::text;
 use regraft_rules::{Library, Proofs};
 
 /// Graphs of open sizes in which rules apply whose instances do not show it.
-const EXAMPLES: [(&str, &str); 9] = [
+const EXAMPLES: [(&str, &str); 11] = [
     ("transpose-below-split", "graph (x: f32[N,6,M]) { t = Transpose(x, perm=[1,0,2]) a, b = Split(t, axis=0, sizes=[2,4]) output a }"),
     ("squeeze-of-split-as-gather", "graph (x: f32[N,3,M]) { a, b = Split(x, axis=1, sizes=[1,2]) y = Squeeze(a, axes=[1]) output y }"),
     (
@@ -50,6 +50,20 @@ const EXAMPLES: [(&str, &str); 9] = [
            const w: f32[8,5,1,1]
            u = Upsample(x, scales=[1,1,2,2]) c = Concat(z, u, axis=1)
            y = Conv(c, w, dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]) output y }",
+    ),
+    (
+        "rms-norm-from-pow-one-over",
+        "graph (x: f32[N,S,8]) {
+           const two: f32[] = 2 const one: f32[] = 1 const e: f32[] = 0.01 const w: f32[8]
+           p = Pow(x, two) m = ReduceMean(p, axes=[2], keepdims=true) v = Add(m, e)
+           r = Sqrt(v) i = Div(one, r) y = Mul(x, i) z = Mul(y, w) output z }",
+    ),
+    (
+        "rms-norm-from-mul-one-over",
+        "graph (x: f32[N,S,8]) {
+           const one: f32[] = 1 const e: f32[] = 0.01 const w: f32[8]
+           p = Mul(x, x) m = ReduceMean(p, axes=[2], keepdims=true) v = Add(m, e)
+           r = Sqrt(v) i = Div(one, r) y = Mul(x, i) z = Mul(y, w) output z }",
     ),
 ];
 

@@ -11,7 +11,7 @@ use crate::descriptor::descriptor;
 use crate::features::{VERSION, known};
 
 /// Rules that the shipped weights were trained without. To be emptied when they are trained again.
-const NEW: [&str; 20] = [
+const NEW: [&str; 36] = [
     "multi-head-attention-of-products",
     "multi-head-attention-of-scaled-products",
     "multi-head-attention-open",
@@ -32,6 +32,22 @@ const NEW: [&str; 20] = [
     "lstm-of-sum",
     "lstm-of-sum-without-bias",
     "lstm-of-scaled",
+    "rms-norm-from-pow-div",
+    "rms-norm-from-pow-reciprocal",
+    "rms-norm-from-pow-one-over",
+    "rms-norm-from-pow-power",
+    "rms-norm-from-mul-div",
+    "rms-norm-from-mul-reciprocal",
+    "rms-norm-from-mul-one-over",
+    "rms-norm-from-mul-power",
+    "rms-norm-scale",
+    "rms-norm-respelled-power-reciprocal",
+    "rms-norm-respelled-power-one-over",
+    "rms-norm-respelled-power-root",
+    "rms-norm-respelled-product-quotient",
+    "rms-norm-respelled-product-reciprocal",
+    "rms-norm-respelled-product-one-over",
+    "rms-norm-respelled-product-root",
 ];
 
 /// A digest of what the numbers of nodes mean, and of the rules that weights were trained with, but
