@@ -72,14 +72,13 @@ impl<'a> Facts<'a> {
     /// Records what is known of a node by its operands when it is made: all but the price.
     pub(super) fn admit(&mut self, graph: &Graph, id: NodeId, core: u64) {
         let (node, wiring) = (graph.node(id), self.wiring(graph, id));
-        let is_constant = matches!(node.op, Op::Constant(_));
         let mut identity = mix((u128::from(core) | (u128::from(!core) << 64)) ^ wiring);
         // A node whose operands are others by now may have been made as this one is: then keys must
         // say which of the two is read, and they do so by identities alone.
         while self.is_of_another(graph, id, identity) {
             identity = mix(identity);
         }
-        let outline = if is_constant { hash_of_types(&node.types) } else { core };
+        let outline = if matches!(node.op, Op::Constant(_)) { hash_of_types(&node.types) } else { core };
         self[id] = Fact { core, outline, identity, share: share(identity, wiring), ..Fact::default() };
     }
 
@@ -105,24 +104,16 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Takes that back.
+    /// Takes that back; what was noted later has been taken back before.
     pub(super) fn return_strays(&mut self, rewired: &[(NodeId, u32, ValueId)]) {
-        for (id, ..) in rewired {
+        for (id, ..) in rewired.iter().rev() {
             if let Entry::Occupied(mut same) = self.strays.entry(self[*id].identity) {
-                let strays = same.get_mut();
-                if let Some(at) = strays.iter().rposition(|stray| stray == id) {
-                    strays.remove(at);
-                }
+                same.get_mut().pop();
                 if same.get().is_empty() {
                     same.remove();
                 }
             }
         }
-    }
-
-    /// Takes what is known about a node that is no longer in the graph.
-    pub(super) fn dismiss(&mut self, id: NodeId) -> Fact {
-        std::mem::take(&mut self[id])
     }
 
     /// Finds out anew what a node adds to the state key, and returns by how much more.

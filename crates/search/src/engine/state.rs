@@ -114,7 +114,7 @@ impl<'a> Engine<'a> {
         self.facts.fit(&self.graph);
         self.facts.stray(&applied.rewired);
         for (id, _) in &applied.removed {
-            let gone = self.facts.dismiss(*id);
+            let gone = std::mem::take(&mut self.facts[*id]);
             self.key = self.key.wrapping_sub(gone.share);
             self.sum -= gone.price;
             self.log.push((*id, gone));
