@@ -16,7 +16,7 @@ use crate::whole::by_wholes;
 use crate::windows;
 
 /// Sums of at most this many terms are written out where closed forms do not match.
-const EXPANDED: i64 = 8;
+pub(crate) const EXPANDED: i64 = 8;
 
 /// What the proof of one output may cost. Work is counted, not timed, so that answers are the same
 /// on every machine.

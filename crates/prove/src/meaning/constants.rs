@@ -7,6 +7,7 @@ use std::rc::Rc;
 use regraft_ir::{Class, Const};
 
 use crate::index::Table;
+use crate::meaning::one_hot::OneHot;
 use crate::value::{Number, Reading, elements};
 
 /// How constants are read, and the tables read so far. Copies share them.
@@ -18,12 +19,13 @@ pub(crate) struct Constants {
     /// known but that equal operands have equal powers.
     pub opaque_powers: bool,
     tables: Rc<RefCell<HashMap<u128, Option<Rc<Table>>>>>,
+    one_hot: Rc<RefCell<HashMap<u128, Option<Rc<OneHot>>>>>,
 }
 
 impl Constants {
     /// Constants read this way, none of them yet.
     pub fn new(reading: Reading) -> Constants {
-        Constants { reading, opaque_powers: false, tables: Rc::default() }
+        Constants { reading, ..Constants::default() }
     }
 
     /// The same, where powers of long sums are not multiplied out.
@@ -36,6 +38,12 @@ impl Constants {
         let mut tables = self.tables.borrow_mut();
         let read = || self.numbers(constant).map(|numbers| Rc::new(Table::new(constant.shape(), numbers)));
         tables.entry(constant.fingerprint()).or_insert_with(read).clone()
+    }
+
+    /// The constant as rows with one number each, if it consists of them.
+    pub fn one_hot(&self, constant: &Const) -> Option<Rc<OneHot>> {
+        let read = || OneHot::of(constant).map(Rc::new);
+        self.one_hot.borrow_mut().entry(constant.fingerprint()).or_insert_with(read).clone()
     }
 
     fn numbers(&self, constant: &Const) -> Option<Vec<Number>> {

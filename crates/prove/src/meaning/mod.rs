@@ -7,6 +7,7 @@ mod definedness;
 mod integer;
 mod movement;
 mod normalization;
+mod one_hot;
 mod pointwise;
 mod position;
 mod quantization;

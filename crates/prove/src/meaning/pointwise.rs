@@ -28,7 +28,10 @@ impl Meaning<'_> {
         let mut x = Vec::with_capacity(operands.len());
         let mut met = vec![self.met()];
         for operand in &operands {
-            x.push(self.broadcast(*operand, &shape, index)?);
+            x.push(match self.softmax_row(&op, *operand, index) {
+                Some((row, first)) => self.at(row, &first)?,
+                None => self.broadcast(*operand, &shape, index)?,
+            });
             met.push(self.met());
         }
         if let (Op::Where(_), [chosen, ..], [_, _, first, second, ..]) = (&op, x.as_slice(), met.as_slice()) {
@@ -57,6 +60,29 @@ impl Meaning<'_> {
             return Ok(Some(opaque_power(square, 2)));
         }
         self.real_pointwise(&op, &x, to).map(Some)
+    }
+
+    /// The first element of the row of a softmax that `IsNaN` asks about, by an element of the row or
+    /// by its sum: all elements of a row are numbers, or none is, since each is divided by the sum
+    /// of all exponentials.
+    fn softmax_row(&self, op: &Op, operand: ValueId, index: &[Poly]) -> Option<(ValueId, Vec<Poly>)> {
+        let Op::IsNaN(_) = op else { return None };
+        let node = self.graph.node(operand.node);
+        let mut first = index.to_vec();
+        let (row, axis) = match &node.op {
+            Op::Softmax(softmax) => (operand, usize::try_from(softmax.axis).ok()?),
+            Op::ReduceSum(sum) => {
+                let (Op::Softmax(softmax), [axis]) = (&self.graph.node(node.inputs[0].node).op, sum.axes.as_slice()) else { return None };
+                let at = usize::try_from(*axis).ok().filter(|_| softmax.axis == *axis)?;
+                if !sum.keepdims {
+                    first.insert(at, Poly::default());
+                }
+                (node.inputs[0], at)
+            }
+            _ => return None,
+        };
+        first[axis] = Poly::default();
+        Some((row, first))
     }
 
     /// Whether a value of a float type is what one operator computes from numbers that `to`, which
@@ -191,6 +217,7 @@ impl Meaning<'_> {
             Op::QuickGelu(op) => mul(&a, &sigmoid(&mul(&real(op.alpha.0)?, &a)?)?)?,
             Op::Identity(_) | Op::Dropout(_) => a,
             Op::Erf(_) => named("erf", x),
+            Op::IsNaN(_) | Op::IsInf(_) => zero(&named(&format!("{op:?}"), x))?,
             Op::Log(_) => log(&a)?,
             other => named(&format!("{other:?}"), x),
         })

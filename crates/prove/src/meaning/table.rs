@@ -2,6 +2,7 @@
 
 use regraft_ir::{Class, Const, DType};
 
+use crate::equal::EXPANDED;
 use crate::index::{Poly, Source};
 use crate::meaning::{Meaning, Need};
 use crate::value::{Factor, Function, Number, Root, Sum, Trouble, apply, elements, power, product, whole};
@@ -29,6 +30,9 @@ impl Meaning<'_> {
                 let one = Const::new(constant.dtype(), &[], bytes).ok_or_else(|| Trouble("an index beyond a constant".into()))?;
                 return self.scalar(&one);
             }
+            if let Some(sum) = self.one_hot(constant, index)? {
+                return Ok(sum);
+            }
             if let Some(table) = self.shared.constants.table(constant) {
                 let source = Source::Constant(constant.fingerprint());
                 self.shared.facts.all_of(&source, constant.dtype());
@@ -44,6 +48,18 @@ impl Meaning<'_> {
         let source = Source::Constant(constant.fingerprint());
         self.shared.facts.all_of(&source, constant.dtype());
         Ok(Sum::read(source, index.to_vec()))
+    }
+
+    /// The element of a constant with one number in each of its rows, if they are too many to be
+    /// written out.
+    fn one_hot(&mut self, constant: &Const, index: &[Poly]) -> Result<Option<Sum>, Trouble> {
+        if constant.shape().iter().find(|size| **size != 1).is_none_or(|rows| *rows <= EXPANDED) {
+            return Ok(None);
+        }
+        let Some(rows) = self.shared.constants.one_hot(constant) else { return Ok(None) };
+        let Some(indicator) = rows.indicator(index, &self.shared.facts) else { return Ok(None) };
+        let number = self.scalar(&rows.number)?;
+        product(&number, &indicator?, &self.shared.facts).map(Some)
     }
 
     /// The number in a constant with one element.
@@ -118,7 +134,7 @@ fn ruled(shape: &[i64], values: &[i64], index: &[Poly]) -> Option<Poly> {
 
 /// A list as a sum over digits of the position: `c0 (i mod r) + c1 (i / r mod ..) + ..`, starting
 /// at 0.
-fn digits(values: &[i64], at: &Poly) -> Option<Poly> {
+pub(super) fn digits(values: &[i64], at: &Poly) -> Option<Poly> {
     let first = *values.first()?;
     if values.len() == 1 {
         return Some(Poly::number(first));

@@ -12,7 +12,7 @@ use num_traits::{One, Zero};
 
 use crate::index::{Atom, Facts, Poly, Var};
 use crate::value::algebra::{Trouble, common_factors, power, product};
-use crate::value::canonical::canonical;
+use crate::value::canonical::{canonical, ordered};
 use crate::value::cases::{joined, vanishes, without_divisor};
 use crate::value::function::apply;
 use crate::value::number::Number;
@@ -167,8 +167,9 @@ type Place = (Vec<(Var, Poly)>, Vec<Poly>, Sum);
 
 /// Splits obligations: a product is nonzero where all factors are.
 struct Parts<'a> {
-    /// Indicators of failure over domains; the value is 1 where no such claim is made, else 0.
-    found: BTreeMap<Place, Sum>,
+    /// Indicators of failure over domains, and sums that are 1 where no such claim is made, else 0.
+    /// Domains whose variables no such sum mentions are the same under all names of the variables.
+    found: BTreeMap<Term, (Place, Sum)>,
     facts: &'a Facts,
     simplifier: Simplifier,
 }
@@ -177,7 +178,7 @@ impl Parts<'_> {
     /// All that fail somewhere, with canonical names.
     fn failures(self) -> Result<Failures, Trouble> {
         let mut failures = BTreeSet::new();
-        for ((binders, conds, indicator), unclaimed) in self.found {
+        for ((binders, conds, indicator), unclaimed) in self.found.into_values() {
             let facts = self.facts.with(&binders, conds.clone());
             let spared = product(&unclaimed, &indicator, &facts)?;
             // It may be claimed on both sides of a condition.
@@ -289,8 +290,11 @@ impl Parts<'_> {
 
     /// Records that the claim fails where the indicator is 1.
     fn fails(&mut self, obligation: &Obligation, indicator: Sum, facts: &Facts) -> Result<(), Trouble> {
-        let key = (obligation.binders.clone(), obligation.conds.clone(), indicator);
-        let unclaimed = self.found.entry(key).or_insert_with(Sum::one);
+        let place = (obligation.binders.clone(), obligation.conds.clone(), indicator.clone());
+        let term = Term { binders: place.0.clone(), conds: place.1.clone(), factors: vec![(Factor::Of(indicator), 1)] };
+        let is_named = obligation.binders.iter().any(|(var, _)| obligation.guard.has(*var));
+        let key = if is_named { term } else { ordered(&term).0 };
+        let (_, unclaimed) = self.found.entry(key).or_insert_with(|| (place, Sum::one()));
         *unclaimed = product(unclaimed, &Sum::one().sub(&obligation.guard), facts)?;
         Ok(())
     }
