@@ -39,8 +39,8 @@ pub enum Scope {
     Weights,
     /// Also everything that depends on constants only.
     Constants,
-    /// Also this many layers of the nodes above.
-    Above(usize),
+    /// Also what leads to both operands and new nodes from values that both depend on.
+    Common,
 }
 
 impl Region {
@@ -48,19 +48,19 @@ impl Region {
     pub fn cut(graph: &Graph, patch: &Patch, matched: &[NodeId], scope: Scope) -> Result<Region, String> {
         let mut inside: BTreeSet<NodeId> = matched.iter().copied().filter(|id| shown(graph, *id)).collect();
         let boundary: BTreeSet<ValueId> = operands(graph, &inside).collect();
-        // What the new nodes read beyond the operands of the old ones exists already: include what
-        // computes it.
+        // What computes what the new nodes read beyond the operands of the old ones is there already.
         let reads: BTreeSet<ValueId> = patch.reads().chain(patch.replace.iter().map(|(old, _)| *old)).collect();
-        let mut between = Between { graph, boundary: &boundary, found: BTreeMap::new() };
-        for value in reads.iter().filter(|v| !boundary.contains(v) && shown(graph, v.node)) {
-            inside.insert(value.node);
-            between.reaches(value.node);
-        }
-        inside.extend(between.found.into_iter().filter(|(_, reaches)| *reaches).map(|(id, _)| id));
-        let layers = if let Scope::Above(layers) = scope { layers } else { 0 };
-        for _ in 0..layers {
-            let above: Vec<NodeId> = operands(graph, &inside).map(|v| v.node).filter(|id| shown(graph, *id)).collect();
-            inside.extend(above);
+        let is_beyond = |v: &&ValueId| !boundary.contains(v) && !inside.contains(&v.node) && shown(graph, v.node);
+        let beyond: Vec<ValueId> = reads.iter().filter(is_beyond).copied().collect();
+        inside.extend(beyond.iter().map(|v| v.node));
+        if scope == Scope::Common {
+            let known: BTreeSet<ValueId> = above(graph, boundary.iter(), &BTreeSet::new()).into_iter().collect();
+            let new = between(graph, beyond.iter(), &known);
+            let read = new.iter().flat_map(|id| &graph.node(*id).inputs).chain(&reads).copied();
+            let common: BTreeSet<ValueId> = read.filter(|v| known.contains(v)).collect();
+            inside.extend(between(graph, boundary.iter(), &common).into_iter().chain(new));
+        } else {
+            inside.extend(between(graph, beyond.iter(), &boundary));
         }
         if !matches!(scope, Scope::Matched | Scope::Weights) {
             let mut stack: Vec<NodeId> = operands(graph, &inside).chain(reads).map(|v| v.node).collect();
@@ -101,27 +101,37 @@ fn operands<'a>(graph: &'a Graph, inside: &'a BTreeSet<NodeId>) -> impl Iterator
     inside.iter().flat_map(|id| graph.node(*id).inputs.iter().copied()).filter(|v| !inside.contains(&v.node))
 }
 
-/// Maximum number of nodes above the new ones to look for operands of the replaced ones in.
+/// Maximum number of nodes above others to look at.
 const SEARCHED: usize = 100;
 
-/// Which existing nodes compute something from the boundary of the replaced ones.
-struct Between<'a> {
-    graph: &'a Graph,
-    boundary: &'a BTreeSet<ValueId>,
-    found: BTreeMap<NodeId, bool>,
+/// These values, and what they are computed from that does not depend on constants only, nearest
+/// first. Nothing above a value in `to` is looked at.
+fn above<'v>(graph: &Graph, from: impl Iterator<Item = &'v ValueId>, to: &BTreeSet<ValueId>) -> Vec<ValueId> {
+    let mut found: Vec<ValueId> = from.copied().collect();
+    let mut at = 0;
+    while at < found.len().min(SEARCHED) {
+        let id = found[at].node;
+        let inputs = graph.node(id).inputs.iter().filter(|v| !graph.node(v.node).constant);
+        if shown(graph, id) && !to.contains(&found[at]) {
+            let new: Vec<ValueId> = inputs.filter(|v| !found.contains(v)).copied().collect();
+            found.extend(new);
+        }
+        at += 1;
+    }
+    found
 }
 
-impl Between<'_> {
-    fn reaches(&mut self, id: NodeId) -> bool {
-        let known = self.found.get(&id).copied();
-        if known.is_some() || self.found.len() == SEARCHED || self.graph.node(id).constant || !shown(self.graph, id) {
-            return known.unwrap_or(false);
+/// The nodes through which `from` are computed from some of `to`, as far as they are searched.
+fn between<'v>(graph: &Graph, from: impl Iterator<Item = &'v ValueId>, to: &BTreeSet<ValueId>) -> BTreeSet<NodeId> {
+    let searched: Vec<NodeId> = above(graph, from, to).iter().filter(|v| !to.contains(v)).map(|v| v.node).collect();
+    let mut found = BTreeSet::new();
+    loop {
+        let reaches = |id: &&NodeId| graph.node(**id).inputs.iter().any(|v| to.contains(v) || found.contains(&v.node));
+        let more: Vec<NodeId> = searched.iter().filter(|id| shown(graph, **id) && !found.contains(*id)).filter(reaches).copied().collect();
+        if more.is_empty() {
+            return found;
         }
-        self.found.insert(id, false);
-        let operands = self.graph.node(id).inputs.clone();
-        let reaches = operands.iter().filter(|v| self.boundary.contains(v) || self.reaches(v.node)).count() > 0;
-        self.found.insert(id, reaches);
-        reaches
+        found.extend(more);
     }
 }
 

@@ -16,7 +16,7 @@ const SCOPES: [(Scope, &str); 4] = [
     (Scope::Matched, ""),
     (Scope::Weights, ", given its constants"),
     (Scope::Constants, ", given how its constants are computed"),
-    (Scope::Above(1), ", given what computes its operands"),
+    (Scope::Common, ", given what computes its operands"),
 ];
 
 /// Consecutive unproved rewrites after which a rule is given up.
@@ -105,7 +105,7 @@ impl<'o> Replayer<'o> {
         let mut unproved = None;
         let mut regions: Vec<Region> = Vec::new();
         for (scope, given) in SCOPES {
-            if matches!(scope, Scope::Above(_)) && !regions.iter().any(Region::reads_more) {
+            if scope == Scope::Common && !regions.iter().any(Region::reads_more) {
                 continue;
             }
             let why = match Region::cut(graph, patch, matched, scope) {

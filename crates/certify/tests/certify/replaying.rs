@@ -53,6 +53,9 @@ fn wrong_steps_are_never_believed_and_right_ones_are() {
     let product =
         "graph (x: f32[3,4], y: f32[4,4]) { t = Transpose(y, perm=[1, 0]) a = MatMul(x, t) b = MatMul(x, t) c = Add(a, b) output c }";
     let chain = "graph (x: f32[N,4]) { t = Transpose(x, perm=[1, 0]) n = Neg(t) a = Neg(n) u = Transpose(a, perm=[1, 0]) b = Exp(x) output b, u, t }";
+    let rows =
+        "graph (x: f32[N,2,4], w: f32[4,3]) { r = Relu(x) b = MatMul(r, w) f = Reshape(x, shape=[2*N, 4]) g = Relu(f) m = MatMul(g, w)
+        h = Neg(f) k = MatMul(h, w) output b, m, k }";
     let cases: &[Claim] = &[
         // (x + y) 2 = 2x + 2y, and not 2x + y
         (
@@ -97,6 +100,9 @@ fn wrong_steps_are_never_believed_and_right_ones_are() {
         // So is everything between them and the operands of the replaced ones.
         (chain, &["b"], &[], "graph (<u>: f32[N,4]) { r = Exp(<u>) output r as <b> }\n", true),
         (chain, &["b"], &[], "graph (<n>: f32[4,N]) { u = Transpose(<n>, perm=[1, 0]) r = Exp(u) output r as <b> }\n", false),
+        // And what leads to both from values that both depend on.
+        (rows, &["b"], &[], "graph (<m>: f32[2*N,3]) { r = Reshape(<m>, shape=[N, 2, 3]) output r as <b> }\n", true),
+        (rows, &["b"], &[], "graph (<k>: f32[2*N,3]) { r = Reshape(<k>, shape=[N, 2, 3]) output r as <b> }\n", false),
         (product, &["a", "b", "c"], &[], "graph (<a>: f32[3,4]) { r = Add(<a>, <a>) output r as <c> }\n", true),
     ];
     for (graph, replaces, redirects, fragment, right) in cases {
