@@ -58,7 +58,8 @@ impl Meaning<'_> {
         }
         let Some(rows) = self.shared.constants.one_hot(constant) else { return Ok(None) };
         let Some(indicator) = rows.indicator(index, &self.shared.facts) else { return Ok(None) };
-        let number = self.scalar(&rows.number)?;
+        // An infinity is not added up.
+        let Ok(number) = self.scalar(&rows.number) else { return Ok(None) };
         product(&number, &indicator?, &self.shared.facts).map(Some)
     }
 
