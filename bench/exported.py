@@ -95,7 +95,7 @@ CONFIGURED = {
 }
 """Networks of `transformers`: their name there, the kind of model, its settings, what it reads."""
 
-NAMES = [*(name for name in CONFIGURED), *(f"timm-{name}" for name in SIZES)]
+NAMES = [*CONFIGURED, *(f"timm-{name}" for name in SIZES)]
 DECODERS = ("gemma", "gpt2", "llama", "qwen2")
 
 

@@ -52,11 +52,8 @@ impl OneHot {
     pub fn indicator(&self, index: &[Poly], facts: &Facts) -> Option<Result<Sum, Trouble>> {
         let along = index[self.axis + 1..].iter().zip(&self.places);
         let distances: Option<Vec<Poly>> = along.map(|(at, places)| Some(digits(places, &index[self.axis])?.sub(at))).collect();
-        let all = |sum: Result<Sum, Trouble>, distance: Poly| {
-            let here = apply(Function::Zero, vec![Sum::whole(&distance)], facts)?;
-            product(&sum?, &here, facts)
-        };
-        Some(distances?.into_iter().fold(Ok(Sum::one()), all))
+        let is_zero = |distance: &Poly| apply(Function::Zero, vec![Sum::whole(distance)], facts);
+        Some(distances?.iter().try_fold(Sum::one(), |all, distance| product(&all, &is_zero(distance)?, facts)))
     }
 }
 
