@@ -160,18 +160,20 @@ impl Graph {
     }
 
     fn push(&mut self, op: Op, inputs: SmallVec<[ValueId; 3]>, types: SmallVec<[Option<TensorType>; 1]>) -> NodeId {
-        self.push_shared(Arc::new(Computation { op, types }), inputs)
+        self.push_shared(Arc::new(Computation { op, types }), inputs.into_iter())
     }
 
     /// Appends a node that shares what it computes.
-    pub(crate) fn push_shared(&mut self, computation: Arc<Computation>, inputs: SmallVec<[ValueId; 3]>) -> NodeId {
+    pub(crate) fn push_shared(&mut self, computation: Arc<Computation>, operands: impl Iterator<Item = ValueId>) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
         let (mut level, mut is_known) = (0, true);
-        for (slot, value) in inputs.iter().enumerate() {
+        let mut inputs = SmallVec::new();
+        for (slot, value) in (0..).zip(operands) {
             let operand = self.node_mut(value.node);
             level = level.max(operand.level + 1);
             is_known &= operand.constant;
-            operand.users.push((id, slot as u32));
+            operand.users.push((id, slot));
+            inputs.push(value);
         }
         let Computation { op, types } = &*computation;
         let constant = match op.kind() {
@@ -180,7 +182,7 @@ impl Graph {
             // A constant expanded to a symbolic size can differ between runs.
             _ => is_known && types.iter().all(|ty| ty.as_ref().is_some_and(|ty| ty.shape.iter().all(|d| d.known().is_some()))),
         };
-        let names = SmallVec::from_elem(None, types.len());
+        let names = if types.len() == 1 { SmallVec::from_buf([None]) } else { SmallVec::from_elem(None, types.len()) };
         self.nodes.push(Some(Node { computation, inputs, names, origin: None, constant, users: SmallVec::new(), level }));
         id
     }

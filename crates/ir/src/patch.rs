@@ -111,8 +111,7 @@ impl Graph {
             PatchValue::New { index, port } => NodeId(base + index).port(port),
         };
         for new in &patch.create {
-            let inputs = new.inputs.iter().map(|v| resolve(*v)).collect();
-            let created = self.push_shared(new.computation.clone(), inputs);
+            let created = self.push_shared(new.computation.clone(), new.inputs.iter().map(|v| resolve(*v)));
             // What it replaces has at least the level of what both read, and so have the readers.
             let level = &mut self.node_mut(created).level;
             *level = level.saturating_sub(1);

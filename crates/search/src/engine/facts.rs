@@ -13,6 +13,9 @@ use smallvec::SmallVec;
 
 use super::hash::{Scrambled, hash_of_types, mix};
 
+/// Any odd number with many ones in irregular places.
+const WIRE: u128 = 0x9e37_79b9_7f4a_7c15;
+
 /// What is known about one node.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Fact {
@@ -82,11 +85,10 @@ impl<'a> Facts<'a> {
         self[id] = Fact { core, outline, identity, share: share(identity, wiring), ..Fact::default() };
     }
 
-    /// Hash of the values that a node reads.
+    /// Hash of the values that a node reads: a polynomial of their identities, which are scrambled.
     fn wiring(&self, graph: &Graph, id: NodeId) -> u128 {
-        let read =
-            |wiring: u128, value: &ValueId| mix(wiring.rotate_left(7) ^ self[value.node].identity.wrapping_add(u128::from(value.port)));
-        graph.node(id).inputs.iter().fold(0, read)
+        let read = |value: &ValueId| self[value.node].identity.wrapping_add(u128::from(value.port));
+        graph.node(id).inputs.iter().fold(0, |wiring: u128, value| wiring.wrapping_add(read(value)).wrapping_mul(WIRE))
     }
 
     /// Whether a node with this identity reads other values than this one.
@@ -139,6 +141,8 @@ impl<'a> Facts<'a> {
         let context = if is_free { 0 } else { self.context(graph, id) };
         let (price, kernels) = if is_free {
             (0, 0)
+        } else if context == self[id].context {
+            (self[id].price, self[id].kernels)
         } else {
             let known = &mut self.kernels;
             *self.prices.entry(context).or_insert_with(|| {
