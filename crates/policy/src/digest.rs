@@ -11,7 +11,7 @@ use crate::descriptor::descriptor;
 use crate::features::{VERSION, known};
 
 /// Rules that the shipped weights were trained without. To be emptied when they are trained again.
-const NEW: [&str; 37] = [
+const NEW: [&str; 43] = [
     "attention-rows-without-weights",
     "multi-head-attention-of-products",
     "multi-head-attention-of-scaled-products",
@@ -49,6 +49,12 @@ const NEW: [&str; 37] = [
     "rms-norm-respelled-product-reciprocal",
     "rms-norm-respelled-product-one-over",
     "rms-norm-respelled-product-root",
+    "transpose-as-gather-of-rows",
+    "transpose-as-rows-of-gather",
+    "resize-image-as-matmul",
+    "resize-sequence-as-matmul",
+    "conv-of-volume-as-images",
+    "conv-along-volume-as-image",
 ];
 
 /// A digest of what the numbers of nodes mean, and of the rules that weights were trained with, but

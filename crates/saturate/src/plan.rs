@@ -17,7 +17,7 @@ use crate::space::{Class, Space};
 /// What a step that takes several rewrites is called.
 pub const CAUSE: &str = "saturate";
 /// A step of more rewrites is not taken one by one.
-const REPLAYED: usize = 16;
+const REPLAYED: usize = 64;
 /// Longest path through the nodes that a step replaces.
 const DEEP: usize = 16;
 /// Most nodes looked at to find those that a step replaces.
