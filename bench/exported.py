@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Writes an architecture of `timm` or `transformers`, with seeded random weights, as the exporter of
-PyTorch 2 writes it: the batch is open, and so is the length of a text.
+"""Writes an architecture of `timm`, `transformers` or the libraries of `domains.py`, with seeded random
+weights, as the exporter of PyTorch 2 writes it: the batch is open, and so is the length of a text.
 
     exported.py NAME FILE
 
-Needs an interpreter with `torch`, `timm`, `transformers`, `onnx` and `onnxscript`, in an environment
-of its own; `models.py` starts the one that PYTORCH names. Nothing is downloaded.
+Needs an interpreter with `torch`, the library that the network is from, `onnx` and `onnxscript`, in an
+environment of its own; `models.py` starts the one that PYTORCH names. Nothing is downloaded.
 """
 
 import importlib.util
 import logging
 import sys
 import warnings
+
+import domains
 
 SIZES = {
     "botnet26t_256": 256,
@@ -95,7 +97,7 @@ CONFIGURED = {
 }
 """Networks of `transformers`: their name there, the kind of model, its settings, what it reads."""
 
-NAMES = [*CONFIGURED, *(f"timm-{name}" for name in SIZES)]
+NAMES = [*CONFIGURED, *(f"timm-{name}" for name in SIZES), *domains.NETWORKS]
 DECODERS = ("gemma", "gpt2", "llama", "qwen2")
 
 
@@ -106,6 +108,8 @@ def pixels(name):
 
 def shapes(name):
     """Sizes at which a network is timed."""
+    if name in domains.NETWORKS:
+        return domains.shapes(name)
     if name.startswith("timm-"):
         size = SIZES[name.removeprefix("timm-")]
         return [f"image:1,3,{size},{size}"]
@@ -119,18 +123,22 @@ def shapes(name):
 
 
 def of_timm(name):
-    """A network of `timm` and its inputs. Its norms have statistics as after training, not those of
-    an identity."""
+    """A network of `timm` and its inputs."""
     import timm
     import torch
 
-    network = timm.create_model(name, pretrained=False)
+    return timm.create_model(name, pretrained=False), {"image": torch.randn(2, 3, SIZES[name], SIZES[name])}
+
+
+def settle(network):
+    """Gives norms statistics as after training, not those of an identity."""
+    import torch
+
     for norm in network.modules():
-        if isinstance(norm, torch.nn.BatchNorm2d):
+        if isinstance(norm, (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)) and norm.affine:
             torch.nn.init.uniform_(norm.running_mean, -0.1, 0.1)
             torch.nn.init.uniform_(norm.running_var, 0.8, 1.2)
             torch.nn.init.uniform_(norm.weight, 0.8, 1.2)
-    return network, {"image": torch.randn(2, 3, SIZES[name], SIZES[name])}
 
 
 def of_transformers(name):
@@ -170,7 +178,13 @@ def export(name, path):
     import torch
 
     torch.manual_seed(0)
-    network, inputs = of_timm(name.removeprefix("timm-")) if name.startswith("timm-") else of_transformers(name)
+    if name in domains.NETWORKS:
+        network, inputs = domains.build(name)
+    elif name.startswith("timm-"):
+        network, inputs = of_timm(name.removeprefix("timm-"))
+    else:
+        network, inputs = of_transformers(name)
+    settle(network)
     batch, length = torch.export.Dim("batch", min=1, max=64), torch.export.Dim("length", min=2, max=256)
     sizes = [{0: batch, 1: length} if key in ("ids", "mask") else {0: batch} for key in inputs]
     # What takes any number of operands has one argument, a tuple.
@@ -193,7 +207,8 @@ def export(name, path):
 def main():
     if len(sys.argv) != 3 or sys.argv[1] not in NAMES:
         sys.exit(f"usage: exported.py NAME FILE, with a name of {', '.join(NAMES)}")
-    missing = [module for module in ("torch", "timm", "transformers", "onnxscript") if importlib.util.find_spec(module) is None]
+    libraries = domains.LIBRARIES if sys.argv[1] in domains.NETWORKS else ("timm", "transformers")
+    missing = [module for module in ("torch", "onnxscript", *libraries) if importlib.util.find_spec(module) is None]
     if missing:
         sys.exit(f"exported: {sys.executable} has no {', '.join(missing)} (hint: PYTORCH names an interpreter that has them)")
     warnings.filterwarnings("ignore")

