@@ -97,6 +97,9 @@ fn repetition(node: &OnnxNode) -> Result<Imported, Opaque> {
     if node.flag("antialias", false)? {
         return Err(Opaque("Resize with antialias".into()));
     }
+    if node.str("keep_aspect_ratio_policy").unwrap_or("stretch") != "stretch" {
+        return Err(Opaque("Resize that keeps the aspect ratio".into()));
+    }
     let x = node.ty(0)?;
     let given = if node.op_type == "Upsample" { legacy_scales(node, x)? } else { resize_scales(node, x)? };
     let scales = on_all_axes(node, x.rank(), given)?;
@@ -133,9 +136,6 @@ fn resize_scales(node: &OnnxNode, x: &TensorType) -> Result<Vec<i64>, Opaque> {
     let Some(sizes) = node.inputs.get(3).and_then(Option::as_ref).filter(|_| node.version >= 11) else {
         return Err(Opaque("Resize without scales or sizes".into()));
     };
-    if node.str("keep_aspect_ratio_policy").unwrap_or("stretch") != "stretch" {
-        return Err(Opaque("Resize that keeps the aspect ratio".into()));
-    }
     let constant = sizes.value.as_ref().and_then(Const::to_i64).map(|v| v.into_iter().map(Dim::from).collect::<Vec<_>>());
     let Some(sizes) = constant.or_else(|| sizes.dims.clone()) else { return Err(Opaque("Resize to sizes computed at run time".into())) };
     let axes = listed_axes(node, x.rank())?;

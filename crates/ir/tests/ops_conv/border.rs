@@ -207,6 +207,19 @@ fn resize_inputs_of_every_version() {
     assert_eq!(scales(&node("Resize", 18, &axes, vec![x(), None, floats(&[3.0, 2.0])])), want);
     assert_eq!(scales(&node("Resize", 19, &axes, vec![x(), None, None, sizes(&[12, 6])])), want);
 
+    // As PyTorch 2 writes it, with every attribute: all are understood.
+    let (zero, number) = (Attr::Int(0), Attr::Float(Float(0.0)));
+    let every = [
+        floor.as_slice(),
+        &[("mode", word("nearest")), ("keep_aspect_ratio_policy", word("stretch")), ("antialias", zero.clone())],
+        &[("exclude_outside", zero), ("cubic_coeff_a", Attr::Float(Float(-0.75))), ("extrapolation_value", number)],
+    ];
+    for inputs in [vec![x(), None, floats(&factors)], vec![x(), None, None, sizes(&[1, 2, 6, 12])]] {
+        let written = node("Resize", 18, &every.concat(), inputs);
+        assert_eq!(scales(&written), want);
+        assert!(written.attrs.unread().is_empty(), "{:?}", written.attrs.unread());
+    }
+
     // A shape computed from the operand's own symbolic sizes.
     let (n, l) = (Dim::symbol("N"), Dim::symbol("L"));
     let open = || value(TensorType::new(DType::F32, [n.clone(), l.clone()]));
