@@ -14,8 +14,8 @@ use crate::value::{Function, Sum, Trouble, apply, product};
 const MOST_TAPS: usize = 64;
 
 impl Meaning<'_> {
-    /// The weighted sum where sizes along the resampled axes are known; otherwise a function of the
-    /// operand about which nothing else is known.
+    /// The weighted sum where sizes along the resampled axes are known, and positions if the nearest
+    /// is picked; otherwise a function of the operand about which nothing else is known.
     pub(super) fn resampled(&mut self, value: ValueId, op: &Resize, index: &[Poly]) -> Result<Sum, Trouble> {
         let x = self.operand(value.node, 0)?;
         // Other axes do not matter.
