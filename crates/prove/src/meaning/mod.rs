@@ -407,21 +407,26 @@ impl<'a> Meaning<'a> {
     /// The sum of `body` over variables of these ranges; short sums are written out if the
     /// simplifier says so.
     fn sum_over_all(&mut self, extents: &[Poly], body: Body<'_, 'a>) -> Result<Sum, Trouble> {
+        self.sum_written_out(self.simplifier.expand, extents, body)
+    }
+
+    /// The same; sums over ranges up to `most` are written out.
+    fn sum_written_out(&mut self, most: i64, extents: &[Poly], body: Body<'_, 'a>) -> Result<Sum, Trouble> {
         let depth = self.open.last_mut().map(|(node, sums)| {
             *sums += 1;
             (*node, *sums)
         });
-        let result = self.sum_over_range(depth, extents, body);
+        let result = self.sum_over_range(depth, most, extents, body);
         if let Some((_, sums)) = self.open.last_mut() {
             *sums -= 1;
         }
         result
     }
 
-    fn sum_over_range(&mut self, place: Option<(NodeId, usize)>, extents: &[Poly], body: Body<'_, 'a>) -> Result<Sum, Trouble> {
+    fn sum_over_range(&mut self, place: Option<(NodeId, usize)>, most: i64, extents: &[Poly], body: Body<'_, 'a>) -> Result<Sum, Trouble> {
         let key = place.map(|(node, depth)| (node, depth, extents.to_vec()));
         let known = key.as_ref().and_then(|key| self.memory.names.get(key).cloned());
-        let mut range = known.unwrap_or_else(|| self.range(extents));
+        let mut range = known.unwrap_or_else(|| self.range(most, extents));
         loop {
             let (before, met) = (self.shared.summed.len(), self.met());
             self.shared.summed.extend(range.binders.iter().cloned());
@@ -448,11 +453,11 @@ impl<'a> Meaning<'a> {
         }
     }
 
-    /// Variables of these ranges; short ones are written out if the simplifier says so.
-    fn range(&mut self, extents: &[Poly]) -> Range {
+    /// Variables of these ranges; those up to `most` are written out.
+    fn range(&mut self, most: i64, extents: &[Poly]) -> Range {
         let mut range = Range { choices: vec![Vec::new()], binders: Vec::new() };
         for extent in extents {
-            let short = extent.known().filter(|e| (0..=self.simplifier.expand).contains(e));
+            let short = extent.known().filter(|e| (0..=most).contains(e));
             let values: Vec<Poly> = match short {
                 Some(count) => (0..count).map(Poly::number).collect(),
                 None => {

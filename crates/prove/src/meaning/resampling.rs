@@ -43,7 +43,8 @@ impl Meaning<'_> {
             let mut further = Vec::new();
             for (place, weight) in &places {
                 for tap in row {
-                    let place = with(place, *axis, Poly::number(tap.at as i64));
+                    let mut place = place.clone();
+                    place[*axis] = Poly::number(tap.at as i64);
                     further.push((place, product(weight, &self.attribute(tap.weight)?, &self.shared.facts)?));
                 }
             }
@@ -66,37 +67,19 @@ impl Meaning<'_> {
         });
         let weights: Vec<(usize, Source)> = axes.iter().copied().zip(weights).collect();
         weights.iter().for_each(|(_, source)| self.shared.facts.all_of(source, DType::F32));
-        let (short, long): (Vec<usize>, Vec<usize>) = axes.iter().partition(|axis| sizes[**axis] <= EXPANDED);
-        let extents: Vec<Poly> = long.iter().map(|axis| Poly::number(sizes[*axis])).collect();
-        let mut places = vec![index.to_vec()];
-        for axis in short {
-            let along = |place: &Vec<Poly>| (0..sizes[axis]).map(|at| with(place, axis, Poly::number(at))).collect::<Vec<_>>();
-            places = places.iter().flat_map(along).collect();
-        }
-        let mut sum = Sum::default();
-        for place in places {
-            let part = self.sum_over_all(&extents, &mut |m, at| {
-                let place = long.iter().zip(at).fold(place.clone(), |place, (axis, at)| with(&place, *axis, at.clone()));
-                let mut weight = Sum::one();
-                for (axis, source) in &weights {
-                    let along = Sum::read(source.clone(), vec![index[*axis].clone(), place[*axis].clone()]);
-                    weight = product(&weight, &along, &m.shared.facts)?;
-                }
-                let met = m.met();
-                let element = m.at(x, &place)?;
-                let is_read = Sum::one().sub(&apply(Function::Zero, vec![weight.clone()], &m.shared.facts)?);
-                m.met_where(met, m.met(), &is_read)?;
-                product(&weight, &element, &m.shared.facts)
-            })?;
-            sum = sum.add(&part);
-        }
-        Ok(sum)
+        let extents: Vec<Poly> = axes.iter().map(|axis| Poly::number(sizes[*axis])).collect();
+        self.sum_written_out(self.simplifier.expand.max(EXPANDED), &extents, &mut |m, at| {
+            let (mut weight, mut place) = (Sum::one(), index.to_vec());
+            for ((axis, source), at) in weights.iter().zip(at) {
+                let along = Sum::read(source.clone(), vec![index[*axis].clone(), at.clone()]);
+                weight = product(&weight, &along, &m.shared.facts)?;
+                place[*axis] = at.clone();
+            }
+            let met = m.met();
+            let element = m.at(x, &place)?;
+            let is_read = Sum::one().sub(&apply(Function::Zero, vec![weight.clone()], &m.shared.facts)?);
+            m.met_where(met, m.met(), &is_read)?;
+            product(&weight, &element, &m.shared.facts)
+        })
     }
-}
-
-/// The index with another position along an axis.
-fn with(index: &[Poly], axis: usize, at: Poly) -> Vec<Poly> {
-    let mut index = index.to_vec();
-    index[axis] = at;
-    index
 }
