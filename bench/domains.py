@@ -1,5 +1,5 @@
-"""Networks of `torchvision`, `segmentation_models_pytorch`, `diffusers` and `torchaudio`: images,
-clips, volumes of latent values, and sound. Each has seeded random weights and one output."""
+"""Networks of `torchvision`, `segmentation_models_pytorch`, `diffusers` and `torchaudio`, of images,
+clips and sound. Each has seeded random weights and one output."""
 
 from typing import Callable, NamedTuple
 
@@ -12,7 +12,8 @@ class Network(NamedTuple):
     make: Callable
     sizes: dict
     """Sizes of its inputs, without the batch."""
-    output: Callable = lambda result: result
+    run: Callable = lambda network, *operands: network(*operands)
+    """Its output, of operands in order."""
     whole: tuple = ()
     """Inputs that are integers."""
 
@@ -44,24 +45,6 @@ def diffusers(name, **settings):
     return make
 
 
-def decoder():
-    import torch
-
-    class Decoder(torch.nn.Module):
-        """The part of an autoencoder that makes images."""
-
-        def __init__(self):
-            super().__init__()
-            blocks = {"down_block_types": ("DownEncoderBlock2D",) * 3, "up_block_types": ("UpDecoderBlock2D",) * 3}
-            make = diffusers("AutoencoderKL", block_out_channels=(32, 64, 64), layers_per_block=1, norm_num_groups=16, **blocks)
-            self.network = make()
-
-        def forward(self, image):
-            return self.network.decode(image)
-
-    return Decoder()
-
-
 def torchaudio(name, *settings, **named):
     def make():
         import torchaudio
@@ -71,20 +54,19 @@ def torchaudio(name, *settings, **named):
     return make
 
 
-def conformer():
+def out(network, *operands):
+    return network(*operands)["out"]
+
+
+def sample(network, *operands):
+    return network(*operands).sample
+
+
+def frames(network, mel):
+    """Of sequences that all have 200 frames."""
     import torch
 
-    class Encoder(torch.nn.Module):
-        """A Conformer of sequences that all have 200 frames."""
-
-        def __init__(self):
-            super().__init__()
-            self.network = torchaudio("Conformer", 80, 4, 256, 4, 31)()
-
-        def forward(self, mel):
-            return self.network(mel, torch.full((mel.shape[0],), 200, dtype=torch.int64))[0]
-
-    return Encoder()
+    return network(mel, torch.full((mel.shape[0],), 200, dtype=torch.int64))[0]
 
 
 def image(size):
@@ -93,9 +75,8 @@ def image(size):
 
 CLIP = {"clip": (3, 8, 64, 64)}
 BARE = {"weights_backbone": None}
-DENOISER = {"layers_per_block": 1}
 ATTENDING = {
-    **DENOISER,
+    "layers_per_block": 1,
     "block_out_channels": (64, 128),
     "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D"),
     "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D"),
@@ -103,10 +84,17 @@ ATTENDING = {
     "attention_head_dim": 8,
 }
 PLAIN = {
-    **DENOISER,
+    "layers_per_block": 1,
     "block_out_channels": (64, 128, 128),
     "down_block_types": ("DownBlock2D", "AttnDownBlock2D", "DownBlock2D"),
     "up_block_types": ("UpBlock2D", "AttnUpBlock2D", "UpBlock2D"),
+}
+CODER = {
+    "layers_per_block": 1,
+    "block_out_channels": (32, 64, 64),
+    "down_block_types": ("DownEncoderBlock2D",) * 3,
+    "up_block_types": ("UpDecoderBlock2D",) * 3,
+    "norm_num_groups": 16,
 }
 SEPARATOR = {
     "num_sources": 2,
@@ -119,9 +107,9 @@ SEPARATOR = {
 }
 
 NETWORKS = {
-    "deeplab-mobilenet": Network(torchvision("deeplabv3_mobilenet_v3_large", **BARE), image(256), lambda result: result["out"]),
-    "lraspp-mobilenet": Network(torchvision("lraspp_mobilenet_v3_large", **BARE), image(256), lambda result: result["out"]),
-    "fcn-resnet50": Network(torchvision("fcn_resnet50", **BARE), image(128), lambda result: result["out"]),
+    "deeplab-mobilenet": Network(torchvision("deeplabv3_mobilenet_v3_large", **BARE), image(256), out),
+    "lraspp-mobilenet": Network(torchvision("lraspp_mobilenet_v3_large", **BARE), image(256), out),
+    "fcn-resnet50": Network(torchvision("fcn_resnet50", **BARE), image(128), out),
     "shufflenet": Network(torchvision("shufflenet_v2_x1_0"), image(224)),
     "densenet121": Network(torchvision("densenet121"), image(224)),
     "googlenet": Network(torchvision("googlenet", aux_logits=False, init_weights=False), image(224)),
@@ -138,22 +126,22 @@ NETWORKS = {
     "pan-resnet18": Network(segmentation("PAN", "resnet18"), image(256)),
     "pspnet-resnet18": Network(segmentation("PSPNet", "resnet18"), image(192)),
     "unet-plus-plus": Network(segmentation("UnetPlusPlus", "mobilenet_v2"), image(128)),
-    "denoiser": Network(diffusers("UNet2DModel", **PLAIN), {"image": (3, 32, 32), "time": ()}, lambda result: result.sample, ("time",)),
+    "denoiser": Network(diffusers("UNet2DModel", **PLAIN), {"image": (3, 32, 32), "time": ()}, sample, ("time",)),
     "denoiser-of-texts": Network(
         diffusers("UNet2DConditionModel", **ATTENDING),
         {"image": (4, 32, 32), "time": (), "text": (77, 128)},
-        lambda result: result.sample,
+        sample,
         ("time",),
     ),
     "diffusion-transformer": Network(
         diffusers("DiTTransformer2DModel", num_attention_heads=6, attention_head_dim=64, num_layers=4),
         {"image": (4, 32, 32), "time": (), "label": ()},
-        lambda result: result.sample,
+        sample,
         ("time", "label"),
     ),
-    "image-decoder": Network(decoder, {"image": (4, 32, 32)}, lambda result: result.sample),
+    "image-decoder": Network(diffusers("AutoencoderKL", **CODER), {"image": (4, 32, 32)}, lambda network, image: network.decode(image).sample),
     "conv-tasnet": Network(torchaudio("ConvTasNet", **SEPARATOR), {"wave": (1, 16000)}),
-    "conformer": Network(conformer, {"mel": (200, 80)}),
+    "conformer": Network(torchaudio("Conformer", 80, 4, 256, 4, 31), {"mel": (200, 80)}, frames),
     "wav2letter": Network(torchaudio("Wav2Letter", num_classes=40, input_type="mfcc", num_features=80), {"mel": (80, 200)}),
     "deepspeech": Network(torchaudio("DeepSpeech", 80, 512), {"mel": (1, 100, 80)}),
 }
@@ -164,24 +152,28 @@ def shapes(name):
     return [f"{key}:{','.join(map(str, (1, *sizes)))}" for key, sizes in NETWORKS[name].sizes.items()]
 
 
-def build(name):
-    """A network with one output, and its inputs."""
+def called(network, run):
+    """The network as a module that returns what `run` makes of it and of operands."""
     import torch
 
-    made = NETWORKS[name]
-    network = made.make()
-
-    class First(torch.nn.Module):
-        """The network's output, of operands in order."""
-
+    class Called(torch.nn.Module):
         def __init__(self):
             super().__init__()
             self.network = network
 
         def forward(self, *operands):
-            return made.output(self.network(*operands))
+            return run(self.network, *operands)
+
+    return Called()
+
+
+def build(name):
+    """A network with one output, and its inputs."""
+    import torch
+
+    made = NETWORKS[name]
 
     def operand(key, sizes):
         return torch.randint(0, 100, (2, *sizes)) if key in made.whole else torch.randn(2, *sizes)
 
-    return First(), {key: operand(key, sizes) for key, sizes in made.sizes.items()}
+    return called(made.make(), made.run), {key: operand(key, sizes) for key, sizes in made.sizes.items()}

@@ -157,20 +157,14 @@ def of_transformers(name):
         SPECTRUM: lambda: {"mel": torch.randn(2, 80, 3000)},
     }[reads]()
 
-    class First(torch.nn.Module):
-        """The network's first output, from operands in order."""
+    def first(network, *operands):
+        """The network's first output."""
+        if reads != TEXT:
+            return network(*operands)[0]
+        cached = {"use_cache": False} if name in DECODERS else {}
+        return network(input_ids=operands[0], attention_mask=operands[1], **cached)[0]
 
-        def __init__(self):
-            super().__init__()
-            self.network = network
-
-        def forward(self, *operands):
-            if reads != TEXT:
-                return self.network(*operands)[0]
-            cached = {"use_cache": False} if name in DECODERS else {}
-            return self.network(input_ids=operands[0], attention_mask=operands[1], **cached)[0]
-
-    return First(), inputs
+    return domains.called(network, first), inputs
 
 
 def export(name, path):
