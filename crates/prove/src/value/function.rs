@@ -56,6 +56,12 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
                 let rest = apply(function.clone(), vec![product(x, &inverse, facts)?], facts)?;
                 return Ok(exponent[0].scale(&crate::value::whole(i64::from(*p))).add(&rest));
             }
+            // log(s + exp(-a) t) = log(exp(a) s + t) - a
+            if let Some(exponent) = falling_exponent(x) {
+                let rising = apply(Function::Exp, vec![exponent.negated()], facts)?;
+                let rest = apply(function.clone(), vec![product(x, &rising, facts)?], facts)?;
+                return Ok(exponent.add(&rest));
+            }
         }
         (Function::Sqrt, [x]) => {
             if let Some(root) = x.known().as_ref().and_then(root) {
@@ -108,6 +114,26 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
         _ => {}
     }
     Ok(Sum::factor(Factor::Apply(function, arguments)))
+}
+
+/// The exponent of the only exponential in a sum of two terms, if it begins with a negative
+/// coefficient.
+fn falling_exponent(sum: &Sum) -> Option<Sum> {
+    let [a, b] = sum.terms() else { return None };
+    let exponents = |(term, _): &(Term, Number)| {
+        let exponentials = term.factors.iter().filter_map(|(factor, power)| match factor {
+            Factor::Apply(Function::Exp, exponent) => Some((exponent[0].clone(), *power)),
+            _ => None,
+        });
+        exponentials.collect::<Vec<_>>()
+    };
+    let (alone, exponent) = match (exponents(a).as_slice(), exponents(b).as_slice()) {
+        ([(exponent, 1)], []) => (a, exponent.clone()),
+        ([], [(exponent, 1)]) => (b, exponent.clone()),
+        _ => return None,
+    };
+    let falls = exponent.terms().first().is_some_and(|(_, coefficient)| coefficient.is_negative());
+    (falls && alone.0.binders.is_empty()).then_some(exponent)
 }
 
 /// Where an integer is positive, or is 0, as conditions of an index expression.
