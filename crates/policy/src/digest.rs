@@ -10,52 +10,8 @@ use regraft_rules::Library;
 use crate::descriptor::descriptor;
 use crate::features::{VERSION, known};
 
-/// Rules that the shipped weights were trained without. To be emptied when they are trained again.
-const NEW: [&str; 43] = [
-    "attention-rows-without-weights",
-    "multi-head-attention-of-products",
-    "multi-head-attention-of-scaled-products",
-    "multi-head-attention-open",
-    "half-softmax-in-single",
-    "half-log-softmax-in-single",
-    "half-gelu-in-single",
-    "half-clip-in-single",
-    "half-leaky-relu-in-single",
-    "rnn-of-product",
-    "rnn-of-sum",
-    "rnn-of-sum-without-bias",
-    "rnn-of-scaled",
-    "gru-of-product",
-    "gru-of-sum",
-    "gru-of-sum-without-bias",
-    "gru-of-scaled",
-    "lstm-of-product",
-    "lstm-of-sum",
-    "lstm-of-sum-without-bias",
-    "lstm-of-scaled",
-    "rms-norm-from-pow-div",
-    "rms-norm-from-pow-reciprocal",
-    "rms-norm-from-pow-one-over",
-    "rms-norm-from-pow-power",
-    "rms-norm-from-mul-div",
-    "rms-norm-from-mul-reciprocal",
-    "rms-norm-from-mul-one-over",
-    "rms-norm-from-mul-power",
-    "rms-norm-scale",
-    "rms-norm-respelled-power-reciprocal",
-    "rms-norm-respelled-power-one-over",
-    "rms-norm-respelled-power-root",
-    "rms-norm-respelled-product-quotient",
-    "rms-norm-respelled-product-reciprocal",
-    "rms-norm-respelled-product-one-over",
-    "rms-norm-respelled-product-root",
-    "transpose-as-gather-of-rows",
-    "transpose-as-rows-of-gather",
-    "resize-image-as-matmul",
-    "resize-sequence-as-matmul",
-    "conv-of-volume-as-images",
-    "conv-along-volume-as-image",
-];
+/// Rules that came after the shipped weights were trained. To be emptied when they are trained again.
+const NEW: [&str; 0] = [];
 
 /// A digest of what the numbers of nodes mean, and of the rules that weights were trained with, but
 /// for those that came later.

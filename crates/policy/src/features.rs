@@ -10,7 +10,7 @@ use regraft_search::{Engine, Move};
 use crate::descriptor::{CLASSES, class};
 
 /// Kinds of operators that can be told apart.
-pub const KINDS: usize = 128;
+pub const KINDS: usize = 160;
 /// Numbers of a node, besides its kind.
 pub const NODE: usize = 32 + CLASSES;
 /// Numbers of a move, besides its rule and its nodes.
@@ -31,9 +31,9 @@ const CLASS: usize = NODE - CLASSES;
 /// The kind of operators that were not there in training.
 pub const UNKNOWN: usize = KINDS - 1;
 
-/// The first operator, in the order of [`OpKind::ALL`], that the shipped weights were trained
-/// without. To be raised when they are trained again.
-const NEW: OpKind = OpKind::GatherElements;
+/// The first operator, in the order of [`OpKind::ALL`], that came after the shipped weights were
+/// trained; the first leaf if none did. To be raised when they are trained again.
+const NEW: OpKind = OpKind::Input;
 /// What is no operator of the table, and comes after all of them.
 const LEAVES: [OpKind; 3] = [OpKind::Input, OpKind::Constant, OpKind::Opaque];
 
