@@ -10,12 +10,12 @@ mod rescue;
 mod study;
 mod turns;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Instant;
 
 use regraft_cost::{CostModel, Operators, Pricing, Roofline};
 use regraft_rules::Library;
-use regraft_search::{Engine, Spread};
+use regraft_search::{Engine, Spread, all_moves};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use propose::{Proposal, Proposals, everywhere, explored, place, propose, scramble, spread};
@@ -50,6 +50,9 @@ const HOPELESS: f64 = 1.2;
 const HELD: u64 = 1 << 30;
 /// Proposals predicted to gain less than this over the best measured one are no longer measured.
 const WORTHWHILE: f64 = 0.002;
+/// What costs at most so many times as much as the input, by optimistic guesses, may turn out
+/// cheaper.
+const NEAR: f64 = 1.15;
 /// Part of the arithmetic of a model that fewer operators may add.
 const ADDED: f64 = 0.01;
 
@@ -334,7 +337,14 @@ impl<'r, 'a> Tuner<'r, 'a> {
                     self.lighten()?;
                 }
                 // No pricing and no exploratory rule found anything new.
-                None if barren > BARREN => break,
+                None if barren > BARREN => match self.explore_further() {
+                    Some(proposal) if self.run.clock.affords_two_trials() => {
+                        self.try_out(proposal, Aim::Explore)?;
+                        self.heavy = None;
+                        barren = 0;
+                    }
+                    _ => break,
+                },
                 None => {}
             }
             if !learns {
@@ -427,6 +437,42 @@ impl<'r, 'a> Tuner<'r, 'a> {
             })
         });
         found.map(|p| from.extend(p))
+    }
+
+    /// Applies one more rule wherever it matches, where only guesses speak against it: the one that
+    /// would cost least if they are too high, among those that come near to the start.
+    fn explore_further(&mut self) -> Option<Proposal> {
+        if !self.run.evaluator.learns() {
+            return None;
+        }
+        self.run.evaluator.prices_mut().set_pricing(Pricing::Optimistic);
+        let Tuner { run, start: from, library, explored, .. } = self;
+        let Run { job, evaluator, matches, clock, .. } = &mut **run;
+        let (start, prices, writable, until) = (&from.graph, evaluator.prices(), job.writable(), clock.search_ends());
+        let near = prices.total(start) as f64 * NEAR;
+        let best = matches.with(library, &writable, |matcher| {
+            let mut engine = Engine::new(start.clone(), prices.model());
+            let matching: BTreeSet<usize> = all_moves(&mut engine, matcher).iter().map(|step| step.rule).collect();
+            let mut best: Option<(Proposal, &str)> = None;
+            for rule in matching.into_iter().map(|rule| &library.rules()[rule]) {
+                if Instant::now() >= until || explored.contains(&*rule.name) {
+                    continue;
+                }
+                let proposal = everywhere(start, prices.model(), matcher, &|other| other.name == rule.name);
+                let proposal = proposal.filter(|p| p.cost as f64 <= near && prices.guessed(&p.graph) > WORTHWHILE);
+                match proposal {
+                    Some(proposal) if best.as_ref().is_none_or(|(best, _)| proposal.cost < best.cost) => {
+                        best = Some((proposal, &rule.name))
+                    }
+                    Some(_) => {}
+                    None => drop(explored.insert(rule.name.to_string())),
+                }
+            }
+            best
+        });
+        let (proposal, rule) = best?;
+        explored.insert(rule.to_string());
+        Some(from.extend(proposal))
     }
 
     /// Prices mislead where effects reach beyond one operator. In the remaining time, rules of the
