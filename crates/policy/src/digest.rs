@@ -10,7 +10,8 @@ use regraft_rules::Library;
 use crate::descriptor::descriptor;
 use crate::features::{VERSION, known};
 
-/// Rules that came after the shipped weights were trained. To be emptied when they are trained again.
+/// Rules that came after the shipped weights were trained. To be emptied when they are trained
+/// again.
 const NEW: [&str; 1] = ["matmul-of-few-rows-in-blocks"];
 
 /// A digest of what the numbers of nodes mean, and of the rules that weights were trained with, but

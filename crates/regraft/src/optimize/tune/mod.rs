@@ -320,11 +320,9 @@ impl<'r, 'a> Tuner<'r, 'a> {
                 && self.run.clock.affords_two_trials()
                 && let Some(proposal) = self.explore()
             {
-                if self.try_out(proposal, Aim::Explore)?.is_some() {
+                if self.try_explored(proposal)?.is_some() {
                     barren = 0;
                 }
-                // It was to be tried, not to be built upon.
-                self.heavy = None;
                 continue;
             }
             let proposal = self.search(round)?;
@@ -337,14 +335,12 @@ impl<'r, 'a> Tuner<'r, 'a> {
                     self.lighten()?;
                 }
                 // No pricing and no exploratory rule found anything new.
-                None if barren > BARREN => match self.explore_further() {
-                    Some(proposal) if self.run.clock.affords_two_trials() => {
-                        self.try_out(proposal, Aim::Explore)?;
-                        self.heavy = None;
-                        barren = 0;
-                    }
-                    _ => break,
-                },
+                None if barren > BARREN => {
+                    let further = self.run.clock.affords_two_trials().then(|| self.explore_further()).flatten();
+                    let Some(proposal) = further else { break };
+                    self.try_explored(proposal)?;
+                    barren = 0;
+                }
                 None => {}
             }
             if !learns {
@@ -439,12 +435,16 @@ impl<'r, 'a> Tuner<'r, 'a> {
         found.map(|p| from.extend(p))
     }
 
+    /// Tries out what an exploration proposes, which is not to be built upon.
+    fn try_explored(&mut self, proposal: Proposal) -> Result<Option<f64>, Failure> {
+        let ratio = self.try_out(proposal, Aim::Explore)?;
+        self.heavy = None;
+        Ok(ratio)
+    }
+
     /// Applies one more rule wherever it matches, where only guesses speak against it: the one that
     /// would cost least if they are too high, among those that come near to the start.
     fn explore_further(&mut self) -> Option<Proposal> {
-        if !self.run.evaluator.learns() {
-            return None;
-        }
         self.run.evaluator.prices_mut().set_pricing(Pricing::Optimistic);
         let Tuner { run, start: from, library, explored, .. } = self;
         let Run { job, evaluator, matches, clock, .. } = &mut **run;
