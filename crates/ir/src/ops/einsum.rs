@@ -30,6 +30,14 @@ operator! {
     }
 }
 
+/// The labels of each operand of an equation, and after them those of its result; `None` if it is
+/// none.
+pub fn labels(equation: &str) -> Option<Vec<Vec<u8>>> {
+    let Equation { mut operands, result } = Equation::parse(equation).ok()?;
+    operands.push(result);
+    Some(operands)
+}
+
 /// A parsed equation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Equation {

@@ -1,6 +1,8 @@
 //! Lists.
 
-use super::arguments::{UNDECIDED, count, index, int, list, told, truth};
+use regraft_ir::ops::einsum;
+
+use super::arguments::{UNDECIDED, count, index, int, list, told, truth, word};
 use super::numbers::fold;
 use super::{Builtin, MANY};
 use crate::expr::Val;
@@ -129,6 +131,17 @@ pub(super) static TABLE: &[Builtin] = &[
                 }
             }
             Ok(Val::List(left))
+        },
+    },
+    Builtin {
+        name: "labels",
+        arity: (1, 1),
+        help: "the labels of an Einsum equation, as integers: a list for each operand and one for the result",
+        run: |a, _| {
+            let operands = einsum::labels(word(&a[0])?).ok_or_else(|| format!("{:?} is no equation", a[0]))?;
+            Ok(Val::List(
+                operands.iter().map(|labels| Val::List(labels.iter().map(|label| Val::int(i64::from(*label))).collect())).collect(),
+            ))
         },
     },
     Builtin {
