@@ -112,9 +112,6 @@ impl<'a> Congruence<'a> {
                     let origin = origin.ok_or_else(|| place("a constant expression that is too large to be computed again"))?;
                     self.folded.entry(origin).or_default().push((a, b));
                 }
-                None if x.op == y.op && a.port == b.port => {
-                    return Err(place(&format!("{} with {} operands instead of {}", shown(&y.op), y.inputs.len(), x.inputs.len())));
-                }
                 None => return Err(place(&format!("{} instead of {}", shown(&y.op), shown(&x.op)))),
             }
         }
