@@ -556,10 +556,11 @@ impl<'a> Importer<'a> {
         node.op.eval(&operands, &context).ok()
     }
 
-    /// Tracks symbolic sizes through the node.
+    /// Tracks symbolic sizes through the node, constant ones too: those of a tensor that is too large
+    /// to be computed are known all the same.
     fn track(&mut self, node: &'a NodeProto) {
         let Some(value) = node.output.first().and_then(|n| self.values.get(n.as_str())).copied() else { return };
-        if !self.graph.is_constant(value)
+        if self.graph.constant(value).is_none()
             && let Some(sizes) = self.with_view(node, follow)
         {
             self.sizes.insert(value, sizes);

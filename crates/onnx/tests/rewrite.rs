@@ -373,6 +373,15 @@ fn symbolic_sizes_are_computed_from_inputs() {
     assert_eq!(again.outputs()[0].ty.as_ref().unwrap().to_string(), "f32[M,N]");
 }
 
+/// The shape of a constant is known however large it is, and so is what it says about others.
+#[test]
+fn sizes_of_large_constants_are_known() {
+    let nodes = vec![node("Transpose", "w", "t"), node("Shape", "t", "s"), node("Reshape", "x,s", "y")];
+    let weights = floats("w", &[300, 250], &vec![0.0; 300 * 250]);
+    let model = read(&model(graph(vec![value("x", "N")], vec![value("y", "250,300")], nodes, vec![weights])));
+    assert!(model.opaque_nodes().is_empty(), "{:?}", model.opaque_nodes());
+}
+
 #[test]
 fn parameters_of_unchanged_nodes_come_back_from_the_original() {
     // The graph drops `shape` with its last reader; the Reshape, which has its sizes as an

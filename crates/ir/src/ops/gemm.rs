@@ -16,6 +16,9 @@ use crate::ty::TensorType;
 /// Element types by opset.
 const TYPES: &[Since] = &[(7, Types::FLOATS), (13, Types::BF16)];
 
+/// The opset that made the addend optional.
+const REQUIRED_BEFORE: i64 = 11;
+
 operator! {
     /// `alpha * a' b' (+ beta * c) → [M, N]` with `a'` of `[M, K]` and `b'` of `[K, N]`, each given
     /// transposed if its flag is set.
@@ -73,7 +76,8 @@ impl Operator for Gemm {
         &["Gemm"]
     }
 
-    /// A constant zero addend is no addend.
+    /// The zero that stands in for a required addend is no addend. Any other is one, zero or not:
+    /// what a node is must not depend on which constants are folded.
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
         if !node.ty(0)?.dtype.is_float() {
             return Err(Opaque("Gemm of integers".into()));
@@ -83,7 +87,8 @@ impl Operator for Gemm {
             return Err(Opaque(format!("Gemm of opset {} with an addend of another rank", node.version)));
         }
         let (beta, addend) = (float_or(node, "beta", 1.0), node.inputs.get(2).and_then(Option::as_ref));
-        let zero = beta.0.is_finite() && addend.is_some_and(|c| c.value.as_ref().is_some_and(|v| v.splat() == Some(0.0)));
+        let stands_in = |v: &Const| node.version < REQUIRED_BEFORE && v.shape() == [1] && v.splat() == Some(0.0);
+        let zero = beta.0.is_finite() && addend.is_some_and(|c| c.value.as_ref().is_some_and(stands_in));
         let adds = addend.is_some() && !zero;
         let op = crate::Op::Gemm(Gemm {
             alpha: float_or(node, "alpha", 1.0),
@@ -94,7 +99,7 @@ impl Operator for Gemm {
         Ok(node.import_with(op, if adds { &[0, 1, 2] } else { &[0, 1] }))
     }
 
-    /// Until opset 10 the addend is required: a zero stands in for it.
+    /// Where the addend is required, a zero stands in for it.
     fn spell(&self, inputs: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
         accepts::spelled("Gemm", TYPES, version, outputs[0].dtype)?;
         let mut spelling = OnnxSpelling::plain("Gemm", inputs.len())
@@ -102,7 +107,7 @@ impl Operator for Gemm {
             .with("beta", Attr::Float(self.beta))
             .with("transA", Attr::Int(i64::from(self.trans_a)))
             .with("transB", Attr::Int(i64::from(self.trans_b)));
-        if version < 11 && inputs.len() == 2 {
+        if version < REQUIRED_BEFORE && inputs.len() == 2 {
             let zero = Const::from_f64(inputs[0].dtype, &[1], &[0.0]);
             spelling = spelling.with_const(zero.ok_or_else(|| NoSpelling { op: "Gemm", why: "its type has no zero".into() })?);
         }

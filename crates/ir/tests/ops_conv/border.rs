@@ -318,15 +318,18 @@ fn scales_per_group_are_spread_over_channels() {
 }
 
 #[test]
-fn a_zero_addend_of_gemm_is_dropped() {
+fn the_zero_that_stands_in_for_an_addend_of_gemm_is_none() {
     let matrix = || value(f32s(&[2, 2]));
-    let of = |c: Option<OnnxInput>, beta: f64| {
-        let (op, operands) = import(&node("Gemm", 9, &[("beta", Attr::Float(Float(beta)))], vec![matrix(), matrix(), c])).unwrap();
+    let of = |opset: i64, c: Option<OnnxInput>, beta: f64| {
+        let (op, operands) = import(&node("Gemm", opset, &[("beta", Attr::Float(Float(beta)))], vec![matrix(), matrix(), c])).unwrap();
         (op.attr("beta"), operands.len())
     };
-    assert_eq!(of(floats(&[0.0, 0.0]), 0.5), (Some(Attr::Float(Float(1.0))), 2));
-    assert_eq!(of(floats(&[0.0, 1.0]), 0.5), (Some(Attr::Float(Float(0.5))), 3));
-    assert_eq!(of(value(f32s(&[2])), 0.5), (Some(Attr::Float(Float(0.5))), 3));
+    let (without, with) = ((Some(Attr::Float(Float(1.0))), 2), (Some(Attr::Float(Float(0.5))), 3));
+    assert_eq!(of(9, floats(&[0.0]), 0.5), without);
+    assert_eq!(of(11, floats(&[0.0]), 0.5), with);
+    assert_eq!(of(9, floats(&[0.0, 0.0]), 0.5), with);
+    assert_eq!(of(9, floats(&[0.0, 1.0]), 0.5), with);
+    assert_eq!(of(9, value(f32s(&[2])), 0.5), with);
 }
 
 /// Absurd numbers are refused or carried; they never cause a panic.
