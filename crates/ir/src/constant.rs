@@ -116,6 +116,19 @@ impl Const {
         &self.0.bytes
     }
 
+    /// Positions of the elements that are not 0, in order, `[rank, count]` as `NonZero` gives them;
+    /// `None` for a scalar, or if the elements cannot be read.
+    pub fn nonzero(&self) -> Option<Const> {
+        let found: Vec<usize> = match self.dtype().class() {
+            Class::Real => places(&self.to_f64()?, |v| *v != 0.0),
+            _ => places(&self.to_i64()?, |v| *v != 0),
+        };
+        let shape = Some(self.shape()).filter(|shape| !shape.is_empty())?;
+        let strides = (0..shape.len()).map(|axis| shape[axis + 1..].iter().product::<i64>() as usize);
+        let along = strides.zip(shape).flat_map(|(stride, size)| found.iter().map(move |at| (at / stride) as i64 % size));
+        Const::from_i64(DType::I64, &[shape.len() as i64, found.len() as i64], &along.collect::<Vec<_>>())
+    }
+
     /// A 128-bit fingerprint of type, shape and content.
     pub fn fingerprint(&self) -> u128 {
         *self.0.fingerprint.get_or_init(|| {
@@ -225,6 +238,11 @@ impl fmt::Debug for Const {
             _ => Ok(()),
         }
     }
+}
+
+/// Indices of the elements that hold.
+fn places<T>(elements: &[T], holds: impl Fn(&T) -> bool) -> Vec<usize> {
+    elements.iter().enumerate().filter(|(_, element)| holds(element)).map(|(at, _)| at).collect()
 }
 
 #[cfg(test)]

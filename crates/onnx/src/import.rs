@@ -4,8 +4,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use regraft_ir::eval::exact_constant;
 use regraft_ir::onnx::{ImportOperand, Imported, OnnxInput, OnnxNode};
 use regraft_ir::ops::OpaqueOp;
+use regraft_ir::ops::identity::Identity;
 use regraft_ir::{
     Attr, Bindings, Class, Const, DType, Dim, EvalContext, Graph, NodeId, Op, OpKind, PartialType, TensorType, Value, ValueId,
 };
@@ -361,6 +363,12 @@ impl<'a> Importer<'a> {
             let id = self.graph.add_const(value.clone()).node;
             return Ok((Import::Constant(value), id));
         }
+        if domain.is_empty() && node.op_type() == "NonZero" {
+            let places = self.places(node).ok_or("its result has as many columns as its operand has elements that are not 0")?;
+            let imported = Imported { op: Op::Identity(Identity {}), operands: vec![ImportOperand::Const(places)] };
+            let id = self.build(&imported, node)?;
+            return Ok((Import::Op(imported), id));
+        }
         let key = if domain.is_empty() { node.op_type().to_string() } else { format!("{domain}:{}", node.op_type()) };
         let Some(kinds) = kinds().get(key.as_str()) else { return Err("the operator is not defined here".into()) };
         let view = self.view(node, domain)?;
@@ -375,6 +383,11 @@ impl<'a> Importer<'a> {
             }
         }
         Err(first.unwrap_or_else(|| "the operator is not defined here".into()))
+    }
+
+    /// What `NonZero` gives for a constant that no rounding decides: exporters write `arange` so.
+    fn places(&self, node: &NodeProto) -> Option<Const> {
+        exact_constant(&self.graph, self.operand(node, 0).ok()?, MAX_EVALUATED as usize)?.nonzero()
     }
 
     /// The node as an operator of this kind, fully determined.

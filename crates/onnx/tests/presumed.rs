@@ -104,6 +104,23 @@ fn an_attribute_that_the_definition_does_not_know_keeps_the_node() {
     assert_eq!(odd.opaque_nodes()[0].why, "the attribute `leak` of Relu has no meaning here");
 }
 
+/// `torch.arange` as older exporters write it: where a constant is not 0 is a constant. Where a
+/// rounded number decides it, it is not known.
+#[test]
+fn places_of_a_constant_are_a_constant() {
+    let counted = |steps: Vec<NodeProto>| {
+        let nodes = [steps, vec![node("NonZero", "k", "at"), node("Cast", "at", "i"), node("Gather", "x,at", "y")]].concat();
+        let nodes = nodes.into_iter().map(|n| if n.op_type() == "Cast" { with(n, int("to", 6)) } else { n }).collect();
+        read(&model(graph(vec![value("x", "9")], vec![value("y", "1,3")], nodes, vec![ints("n", &[3]), floats("c", &[1], &[0.5])])))
+    };
+    let ones = with(node("ConstantOfShape", "n", "k"), tensor("value", ints("", &[1])));
+    let known = counted(vec![ones]);
+    assert!(known.opaque_nodes().is_empty(), "{:?}", known.opaque_nodes());
+    assert_eq!(known.outputs()[0].ty.as_ref().map(ToString::to_string), Some("f32[1,3]".to_string()));
+    let rounded = counted(vec![node("Sqrt", "c", "r"), node("Greater", "r,c", "k")]);
+    assert_eq!(rounded.opaque_nodes().len(), 1);
+}
+
 /// Whatever is below a node with run-time sizes is defined, and its types follow.
 #[test]
 fn the_graph_below_is_defined() {

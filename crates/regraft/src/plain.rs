@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use regraft_ir::{Class, Const, Graph, Op, ValueId, eval};
+use regraft_ir::{Const, Graph, Op, ValueId, eval};
 use regraft_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use regraft_onnx::{Model, Verbatim};
 
@@ -15,7 +15,7 @@ use crate::equivalence::renamed;
 
 /// Maximum number of rounds: nested nodes, and those that depend on replaced ones, take one each.
 const ROUNDS: usize = 8;
-/// Constants with more elements are not searched.
+/// Constants with more elements are not computed.
 const LARGEST: usize = 1 << 20;
 /// Code of the element type `i64`.
 const INT64: i32 = 7;
@@ -121,19 +121,8 @@ impl Plain<'_> {
 
     /// The indices at which a constant is not 0.
     fn places(&mut self, graph: &Graph, node: &NodeProto, operands: &[ValueId]) -> Option<Vec<NodeProto>> {
-        let constant = self.known(graph, *operands.first()?)?;
-        let shape = constant.shape();
-        if shape.is_empty() || constant.elements() > LARGEST {
-            return None;
-        }
-        let found: Vec<usize> = match constant.dtype().class() {
-            Class::Real => constant.to_f64()?.iter().enumerate().filter(|(_, v)| **v != 0.0).map(|(at, _)| at).collect(),
-            _ => constant.to_i64()?.iter().enumerate().filter(|(_, v)| **v != 0).map(|(at, _)| at).collect(),
-        };
-        let strides = (0..shape.len()).map(|axis| shape[axis + 1..].iter().product::<i64>() as usize);
-        let along = strides.zip(shape).flat_map(|(stride, size)| found.iter().map(move |at| (at / stride) as i64 % size));
-        let places: Vec<i64> = along.collect();
-        let value = self.constant("places", &[shape.len() as i64, found.len() as i64], &places);
+        let places = self.known(graph, *operands.first()?)?.nonzero()?;
+        let value = self.constant("places", places.shape(), &places.to_i64()?);
         Some(vec![call("Identity", &[&value], node.output.first()?)])
     }
 

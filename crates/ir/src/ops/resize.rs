@@ -9,6 +9,7 @@ use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque, Spelling
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
 use crate::ops::accepts::{self, Since, Types};
+use crate::ops::identity::Identity;
 use crate::ops::movement::{axes_below, no_spelling, operands, sizes_of, values};
 use crate::ops::resample::{Coordinates, Mode, Resampling, Rounding, Taps};
 use crate::scalar::Scalar;
@@ -443,6 +444,9 @@ pub(crate) fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
     let shifts = coordinates == "tf_half_pixel_for_nn";
     if shifts && (mode != "nearest" || !matches!(nearest_mode.as_str(), "floor" | "round_prefer_floor")) {
         return Err(opaque("with tf_half_pixel_for_nn between neighbours"));
+    }
+    if resized.is_empty() {
+        return Ok(node.import_with(crate::Op::Identity(Identity {}), &[0]));
     }
     let known = |sizes: &[Dim]| resized.iter().map(|(_, at)| sizes[*at].known()).collect::<Option<Vec<i64>>>();
     let sizes = sizes.as_deref().map(|sizes| known(sizes).ok_or_else(|| opaque("to sizes computed at run time"))).transpose()?;

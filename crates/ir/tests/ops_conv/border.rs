@@ -247,6 +247,11 @@ fn resize_inputs_of_every_version() {
     ] {
         assert_eq!(operator(&node).kind(), OpKind::Resize, "{why}");
     }
+    // Each axis keeps its size.
+    let same = computed(vec![n.clone(), l.clone()]);
+    for (inputs, mode) in [(vec![x(), None, None, sizes(&[1, 2, 3, 4])], "cubic"), (vec![open(), None, None, same], "linear")] {
+        assert_eq!(operator(&node("Resize", 18, &[("mode", word(mode))], inputs)).kind(), OpKind::Identity, "{mode}");
+    }
 }
 
 #[test]
