@@ -22,7 +22,7 @@ pub(crate) use pointwise::is_pointwise;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use regraft_ir::{Class, Const, Dim, Graph, NodeId, Op, TensorType, ValueId, eval};
+use regraft_ir::{Class, Const, Dim, Graph, NodeId, Op, OpKind, TensorType, ValueId, eval};
 use rustc_hash::FxHashMap;
 
 use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
@@ -134,6 +134,15 @@ fn gathered(sum: Sum) -> Sum {
     }
     // Canonical names are for comparisons only: inside of another sum they would clash.
     Sum::new(canonical.into_terms().into_iter().map(|(term, c)| (term.refreshed(), c)))
+}
+
+/// True if each element of the result is one of the first operand's, or an average of some with
+/// weights that add up to 1.
+fn keeps_what_is_alike(op: &Op) -> bool {
+    match op {
+        Op::Resize(op) => op.roi.is_empty(),
+        op => matches!(op.kind(), OpKind::GatherND),
+    }
 }
 
 /// The sizes of a value.
@@ -338,17 +347,22 @@ impl<'a> Meaning<'a> {
         self.memory.computed.entry(value).or_insert_with(|| eval::exact_constant(graph, value, table::LARGEST).map(Rc::new)).clone()
     }
 
-    /// A result of an opaque operator: the same for the same operands.
+    /// A result of an operator of which no more is known than that it is the same for the same
+    /// operands, and for some that it picks elements of the first.
     fn opaque(&mut self, value: ValueId, index: &[Poly]) -> Result<Sum, Trouble> {
         let node = self.graph.node(value.node);
         let mut text = match &node.op {
             Op::Opaque(op) if op.effects => return Trouble::new("an operator that is equal to nothing but itself"),
             op => format!("{op:?}"),
         };
-        for operand in self.operands(value.node) {
+        for (at, operand) in self.operands(value.node).into_iter().enumerate() {
             let shape = self.shape(operand)?;
             let generic = self.shared.generic(&shape);
-            let element = canonical(&self.at_any(operand, &generic)?);
+            let element = self.at_any(operand, &generic)?;
+            if at == 0 && keeps_what_is_alike(&node.op) && element.known().is_some() {
+                return Ok(element);
+            }
+            let element = canonical(&element);
             text.push_str(&format!("\n{}: {element:?}", self.ty(operand)?));
         }
         let name = blake3::hash(text.as_bytes()).to_hex();
