@@ -102,7 +102,7 @@ impl<'o> Replayer<'o> {
         if patch.replace.iter().all(|(old, new)| matches!(new, PatchValue::Old(new) if is_twin(graph, *old, *new))) {
             return (Trust::Proved, Premises::default(), "the same operator on the same operands".into());
         }
-        let mut unproved = None;
+        let mut unproved = String::new();
         let mut regions: Vec<Region> = Vec::new();
         for (scope, given) in SCOPES {
             if scope == Scope::Common && !regions.iter().any(Region::reads_more) {
@@ -122,10 +122,9 @@ impl<'o> Replayer<'o> {
                     why
                 }
             };
-            unproved.get_or_insert(why);
+            unproved = why;
         }
         *self.vain.entry(patch.cause.to_string()).or_default() += 1;
-        let unproved = unproved.unwrap_or_default();
         let mut untested = None;
         for region in if self.work.is_finite() { &regions[..] } else { &[] } {
             match trial(region, &mut self.work) {
