@@ -1,10 +1,11 @@
 //! `Plan`: how an engine gets from its graph to an extraction.
 
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use regraft_ir::key::op_key;
-use regraft_ir::{NewNode, NodeId, Patch, PatchValue, ValueId};
+use regraft_ir::{NewNode, NodeId, OpKind, Patch, PatchValue, ValueId};
 use regraft_rules::{accept, closes_cycle, edit, sources_at, twin};
 use regraft_search::{Engine, Move};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
@@ -270,17 +271,20 @@ impl Planner<'_, '_> {
         let is_plain = rewrites.len() == 1 && sources.iter().all(Option::is_some);
         let mut matched = if is_plain { Vec::new() } else { between(engine, patch) };
         let olds = patch.replace.iter().map(|(old, _)| old.node);
-        // What a value is by a sum or a product may be what the step is about; a convolution is
-        // not.
-        let is_light = |id: &NodeId| {
-            let node = engine.graph().node(*id);
-            !is_plain && !node.constant && (node.op.kind().elementwise() || node.op.kind().moves_elements())
-        };
-        let read = patch.reads().map(|value| value.node).filter(is_light);
-        for id in olds.chain(sources.into_iter().flatten()).chain(read) {
+        for id in olds.chain(sources.into_iter().flatten()) {
             if !matched.contains(&id) {
                 matched.push(id);
             }
+        }
+        if !is_plain {
+            // What an operand is by a sum or a product may be what the step is about; a convolution
+            // is not. What nothing replaced reads is shown with all that leads to it.
+            let graph = engine.graph();
+            let is_light = |kind: OpKind| kind.elementwise() || kind.moves_elements();
+            let is_operand = |value: &ValueId| matched.iter().any(|id| graph.node(*id).inputs.contains(value));
+            let read = patch.reads().filter(is_operand).map(|value| value.node);
+            let light: BTreeSet<NodeId> = read.filter(|id| !graph.node(*id).constant && is_light(graph.node(*id).op.kind())).collect();
+            matched.extend(light.into_iter().filter(|id| !matched.contains(id)).collect::<Vec<_>>());
         }
         matched
     }
