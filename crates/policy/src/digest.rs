@@ -12,13 +12,7 @@ use crate::features::{VERSION, known};
 
 /// Rules that came after the shipped weights were trained. To be emptied when they are trained
 /// again.
-const NEW: [&str; 5] = [
-    "einsum-as-matmul",
-    "matmul-of-few-rows-in-blocks",
-    "transpose-bringing-last-axis",
-    "transpose-of-factor-apart",
-    "transpose-sending-last-axis",
-];
+const NEW: [&str; 0] = [];
 
 /// A digest of what the numbers of nodes mean, and of the rules that weights were trained with, but
 /// for those that came later.
