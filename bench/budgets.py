@@ -14,6 +14,7 @@ import json
 import math
 import sys
 import tempfile
+import textwrap
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -76,9 +77,13 @@ def document(results):
         "",
         "# What a longer budget brings",
         "",
-        f"Speed-up over the input by the budget of `regraft optimize`, judged independently (`bench/ab.py`), threads:"
-        f" {results['threads']}, {results['runtime']}, {results['processor']}, {results['date']}. In brackets, how many times as fast the"
-        " result is as that of the longest budget, the two run in turns. Every run begins with an empty store of measurements.",
+        textwrap.fill(
+            "Speed-up over the input by the budget of `regraft optimize`, judged independently (`bench/ab.py`), threads:"
+            f" {results['threads']}, {results['runtime']}, {results['processor']}, {results['date']}. In brackets, how many times as fast"
+            " the result is as that of the longest budget, the two run in turns. Every run begins with an empty store of measurements, and"
+            " ends before its budget when nothing is left to try.",
+            width=100,
+        ),
         "",
         "![Speed-up by budget](budgets.svg)",
         "",
