@@ -387,7 +387,8 @@ impl<'a> Importer<'a> {
 
     /// What `NonZero` gives for a constant that no rounding decides: exporters write `arange` so.
     fn places(&self, node: &NodeProto) -> Option<Const> {
-        exact_constant(&self.graph, self.operand(node, 0).ok()?, MAX_EVALUATED as usize)?.nonzero()
+        let constant = exact_constant(&self.graph, self.operand(node, 0).ok()?, MAX_EVALUATED as usize)?;
+        if constant.elements() as i64 > MAX_EVALUATED { None } else { constant.nonzero() }
     }
 
     /// The node as an operator of this kind, fully determined.

@@ -15,7 +15,7 @@ use crate::equivalence::renamed;
 
 /// Maximum number of rounds: nested nodes, and those that depend on replaced ones, take one each.
 const ROUNDS: usize = 8;
-/// Constants with more elements are not computed.
+/// Constants with more elements are not computed, nor searched.
 const LARGEST: usize = 1 << 20;
 /// Code of the element type `i64`.
 const INT64: i32 = 7;
@@ -121,7 +121,8 @@ impl Plain<'_> {
 
     /// The indices at which a constant is not 0.
     fn places(&mut self, graph: &Graph, node: &NodeProto, operands: &[ValueId]) -> Option<Vec<NodeProto>> {
-        let places = self.known(graph, *operands.first()?)?.nonzero()?;
+        let constant = self.known(graph, *operands.first()?)?;
+        let places = if constant.elements() > LARGEST { None } else { constant.nonzero() }?;
         let value = self.constant("places", places.shape(), &places.to_i64()?);
         Some(vec![call("Identity", &[&value], node.output.first()?)])
     }

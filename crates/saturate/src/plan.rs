@@ -282,9 +282,9 @@ impl Planner<'_, '_> {
             let graph = engine.graph();
             let is_light = |kind: OpKind| kind.elementwise() || kind.moves_elements();
             let is_operand = |value: &ValueId| matched.iter().any(|id| graph.node(*id).inputs.contains(value));
-            let read = patch.reads().filter(is_operand).map(|value| value.node);
-            let light: BTreeSet<NodeId> = read.filter(|id| !graph.node(*id).constant && is_light(graph.node(*id).op.kind())).collect();
-            matched.extend(light.into_iter().filter(|id| !matched.contains(id)).collect::<Vec<_>>());
+            let is_new = |id: &NodeId| !matched.contains(id) && !graph.node(*id).constant && is_light(graph.node(*id).op.kind());
+            let light: BTreeSet<NodeId> = patch.reads().filter(is_operand).map(|value| value.node).filter(is_new).collect();
+            matched.extend(light);
         }
         matched
     }
