@@ -6,6 +6,7 @@ use regraft_cost::Ns;
 use regraft_ir::NodeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::chain::Chain;
 use crate::engine::{Engine, Matcher, Move, Moves, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
 use regraft_ir::Budget;
@@ -20,7 +21,8 @@ pub(crate) const PIECE: usize = 12;
 /// A sweep applies all saving moves that do not touch each other; a sequence that leads nowhere is
 /// not retried at similar places, so repeated blocks cost one look-ahead. Short sequences are tried
 /// everywhere before longer ones, and of those of two moves that want the same nodes, the one that
-/// saves most is taken. What one move makes of many nodes, such as a fast convolution, is a
+/// saves most is taken. Then come chains, in which a rule that merges two nodes goes on to merge
+/// what it made with a third, and so on. What one move makes of many nodes, such as a fast convolution, is a
 /// piece: a sequence does not begin inside of it, but at its border it may.
 #[derive(Clone, Copy, Debug)]
 pub struct Greedy {
@@ -32,7 +34,8 @@ pub struct Greedy {
     pub slack: f64,
     /// Follow-ups tried after each step of a sequence.
     pub width: usize,
-    /// States visited by sequences of more than two moves, in all: there are many, and few pay.
+    /// States visited by sequences of more than two moves, in all: there are many, and few pay. As
+    /// many again by chains, which may be longer than `depth`.
     pub deep: u64,
     /// Makes no pieces before nothing else saves: what is part of a piece can no longer be merged
     /// with anything.
@@ -78,9 +81,11 @@ impl Greedy {
             seen: FxHashSet::from_iter([engine.key()]),
             makes_pieces: !self.pieces_last,
             barren: FxHashMap::default(),
+            barren_chains: FxHashSet::default(),
             pieces,
             visited: 1,
             deep: 0,
+            chained: 0,
         };
         let mut complete = true;
         while descent.left() > 0 {
@@ -96,6 +101,7 @@ impl Greedy {
                 Some(false) if !descent.makes_pieces => {
                     descent.makes_pieces = true;
                     descent.barren.clear();
+                    descent.barren_chains.clear();
                 }
                 Some(false) => break,
                 None => {
@@ -119,10 +125,14 @@ struct Descent<'a> {
     makes_pieces: bool,
     /// Kinds of places where a look-ahead found nothing, and how far it looked.
     barren: FxHashMap<u64, usize>,
+    /// Kinds of places where a chain that begins there does not save.
+    barren_chains: FxHashSet<u64>,
     pieces: Pieces,
     visited: u64,
     /// Those of sequences of more than two moves.
     deep: u64,
+    /// Those of chains.
+    chained: u64,
 }
 
 impl Descent<'_> {
@@ -195,6 +205,9 @@ impl Descent<'_> {
         let moves = self.moves.clone();
         let starts: Vec<&Arc<Move>> = moves.iter().filter(|step| self.admits(step) && self.piece(step).is_none()).collect();
         for depth in 2..=self.greedy.depth.min(self.left()) {
+            if depth == 3 && self.chain(engine, matcher, &starts) {
+                return Some(true);
+            }
             for step in &starts {
                 if budget.exhausted() {
                     return None;
@@ -224,6 +237,32 @@ impl Descent<'_> {
             }
         }
         Some(false)
+    }
+
+    /// Applies the first chain of merges found that saves.
+    fn chain(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, starts: &[&Arc<Move>]) -> bool {
+        let before = engine.cost();
+        let moves = self.moves.clone();
+        for step in starts.iter().filter(|step| step.is_merge()) {
+            if self.chained >= self.greedy.deep {
+                break;
+            }
+            let kind = engine.kind_of(step);
+            if self.barren_chains.contains(&kind) {
+                continue;
+            }
+            let chain = Chain::from(step, &moves, |step| self.admits(step), engine, matcher);
+            self.visited += chain.visited;
+            self.chained += chain.visited;
+            if chain.cost < before && chain.moves.len() <= self.left() {
+                for step in chain.moves {
+                    self.commit(engine, matcher, &step);
+                }
+                return true;
+            }
+            self.barren_chains.insert(kind);
+        }
+        false
     }
 
     /// Of the sequences of two whose first move wants nodes of the first one's source as well, the

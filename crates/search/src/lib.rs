@@ -25,6 +25,7 @@ mod beam;
 mod beside;
 mod best;
 mod best_first;
+mod chain;
 pub mod descents;
 pub mod dpp;
 pub mod engine;

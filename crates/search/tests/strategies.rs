@@ -7,7 +7,7 @@ use std::sync::Arc;
 use common::{fixtures, network, roofline, shipped};
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::text::inventory;
-use regraft_ir::{Graph, NodeId, OpKind, text};
+use regraft_ir::{Dim, Graph, NodeId, OpKind, text};
 use regraft_rules::{Anything, Library, parse};
 use regraft_search::{
     Backtrack, Budget, Descents, Engine, Exact, Greedy, Matcher, MetaFlow, Move, Outcome, Script, Spread, Steps, Strategy, all_moves,
@@ -164,6 +164,32 @@ fn of_two_detours_that_want_the_same_node_the_better_one_is_taken() {
     let graph = text::parse("graph (x: f32[4]) { a = Neg(x) y = Exp(a) output y }").expect("a graph");
     let found = search(&Greedy { depth: 2, ..Greedy::default() }, &graph, &library, &prices, &mut Steps(1000));
     assert_eq!(found.scripts[0].cost, 20, "not 60, by the detour that is found first");
+}
+
+/// A product of one column costs 10, and one of `n` 60 + `n`; everything else is free.
+struct Columns;
+
+impl CostModel for Columns {
+    fn price(&self, graph: &Graph, id: NodeId) -> Ns {
+        let node = graph.node(id);
+        match (node.op.kind(), graph.ty(id.out()).and_then(|ty| ty.shape.last()).and_then(Dim::known)) {
+            (OpKind::MatMul, Some(1)) => 10,
+            (OpKind::MatMul, Some(columns)) => 60 + columns as Ns,
+            _ => 0,
+        }
+    }
+}
+
+#[test]
+fn what_pays_only_once_many_are_merged_is_merged() {
+    let rules = "(rule merge (all (as ?y (matmul ?x (const ?a))) (as ?z (matmul ?x (const ?b))))
+        => (all (out 0 (split ?m :axis 1 :sizes (list (dim ?a 1) (dim ?b 1)))) (out 1 (split ?m :axis 1 :sizes (list (dim ?a 1) (dim ?b 1)))))
+        (let (?m (matmul ?x (concat ?a ?b :axis 1)))) (numeric exact))";
+    let products: String = ('a'..='l').map(|name| format!("const w{name}: f32[3,1] {name} = MatMul(x, w{name}) output {name} ")).collect();
+    let graph = text::parse(&format!("graph (x: f32[2,3]) {{ {products} }}")).expect("a graph");
+    let cost = |greedy: Greedy| search(&greedy, &graph, &library(rules), &Columns, &mut || false).scripts[0].cost;
+    assert_eq!(cost(Greedy::default()), 72);
+    assert_eq!(cost(Greedy { deep: 0, ..Greedy::default() }), 120, "not by looking a few moves ahead");
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Move {
     }
 
     /// Whether several roots become one rewrite.
-    pub(super) fn is_merge(&self) -> bool {
+    pub(crate) fn is_merge(&self) -> bool {
         self.template.edit().replace.len() > 1
     }
 
