@@ -40,6 +40,10 @@ const ROUNDS: usize = 30;
 const CYCLE: usize = 3;
 /// The first round that exploits.
 const EXPLOITS: usize = 2;
+/// The first round after an excerpt was studied. It exploits, and the next that learns does so in
+/// the usual way: what each choice brings, a spread has shown in the excerpt; what only the whole
+/// shows, such as how many nodes share their weights, it has not.
+const STUDIED: usize = CYCLE + EXPLOITS;
 /// The first round that may build on a measured candidate instead of the input.
 const BUILDS_ON: usize = 4;
 /// Rounds in a row without a new proposal after which tuning gives up.
@@ -183,7 +187,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             self.run.evaluator.prices_mut().doubt()?;
         }
         let first = if self.study()? {
-            EXPLOITS
+            STUDIED
         } else {
             self.compare_choices()?;
             0
