@@ -12,7 +12,15 @@ use crate::features::{VERSION, known};
 
 /// Rules that came after the shipped weights were trained. To be emptied when they are trained
 /// again.
-const NEW: [&str; 2] = ["conv-of-first-channels", "depthwise-conv-of-whole-blocks"];
+const NEW: [&str; 7] = [
+    "conv-of-first-channels",
+    "depthwise-conv-of-whole-blocks",
+    "gemm-merge-right",
+    "add-of-few-columns",
+    "sub-of-few-columns",
+    "mul-of-few-columns",
+    "div-of-few-columns",
+];
 
 /// A digest of what the numbers of nodes mean, and of the rules that weights were trained with, but
 /// for those that came later.

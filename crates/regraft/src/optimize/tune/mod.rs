@@ -54,6 +54,9 @@ const HOPELESS: f64 = 1.2;
 const HELD: u64 = 1 << 30;
 /// Proposals predicted to gain less than this over the best measured one are no longer measured.
 const WORTHWHILE: f64 = 0.002;
+/// An exploration is tried if so much of what it costs, relative to its whole, is a guess: less can
+/// hardly gain what a trial is worth.
+const TELLING: f64 = 0.02;
 /// What costs at most so many times as much as the input, by optimistic guesses, may turn out
 /// cheaper.
 const NEAR: f64 = 1.15;
@@ -427,7 +430,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             return None;
         }
         let (start, prices, writable) = (&from.graph, evaluator.prices(), job.writable());
-        let tells = |proposal: &Proposal| prices.guessed(&proposal.graph) > WORTHWHILE;
+        let tells = |proposal: &Proposal| prices.guessed(&proposal.graph) > TELLING;
         let found = matches.with(library, &writable, |matcher| {
             // All of them together first: if each pays, one trial is enough.
             let together = explored.insert(String::new()).then(|| everywhere(start, prices.model(), matcher, &|rule| rule.explore));
@@ -463,7 +466,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
                     continue;
                 }
                 let proposal = everywhere(start, prices.model(), matcher, &|other| other.name == rule.name);
-                let proposal = proposal.filter(|p| p.cost as f64 <= near && prices.guessed(&p.graph) > WORTHWHILE);
+                let proposal = proposal.filter(|p| p.cost as f64 <= near && prices.guessed(&p.graph) > TELLING);
                 match proposal {
                     Some(proposal) if best.as_ref().is_none_or(|(best, _)| proposal.cost < best.cost) => {
                         best = Some((proposal, &rule.name))
