@@ -150,8 +150,8 @@ def document(found):
     text = ["# X-RLflow", ""]
     text += [fill(f"""Speed-ups under one price list (`{found["prices"]}`; nothing is measured), each search within {budget} on one core of
         {found["processor"]}. An agent is trained from nothing within the same time, with {found["seeds"]} seeds,
-        mean and standard deviation; what counts is the best state that it ever saw, which favours it. `bench/xrlflow.py` writes this page; the agent is that of
-        [xrlflow.md](guide/xrlflow.md)."""), ""]
+        mean and standard deviation; what counts is the best state that it ever saw, which favours it.
+        `bench/xrlflow.py` writes this page; the agent is that of [xrlflow.md](guide/xrlflow.md)."""), ""]
     text += ["## The seven graphs of the paper", "", *table(searches, PAPER), ""]
     text += ["## Real networks like them", "", *table(searches, REAL), ""]
     if fewer := [f"`{name}` {len(row['mended'])}" for name, row in searches.items() if len(row["mended"]) < found["seeds"]]:

@@ -22,8 +22,8 @@ pub(crate) const PIECE: usize = 12;
 /// not retried at similar places, so repeated blocks cost one look-ahead. Short sequences are tried
 /// everywhere before longer ones, and of those of two moves that want the same nodes, the one that
 /// saves most is taken. Then come chains, in which a rule that merges two nodes goes on to merge
-/// what it made with a third, and so on. What one move makes of many nodes, such as a fast convolution, is a
-/// piece: a sequence does not begin inside of it, but at its border it may.
+/// what it made with a third, and so on. What one move makes of many nodes, such as a fast
+/// convolution, is a piece: a sequence does not begin inside of it, but at its border it may.
 #[derive(Clone, Copy, Debug)]
 pub struct Greedy {
     /// Most moves in all; any number, if `None`.
@@ -205,7 +205,7 @@ impl Descent<'_> {
         let moves = self.moves.clone();
         let starts: Vec<&Arc<Move>> = moves.iter().filter(|step| self.admits(step) && self.piece(step).is_none()).collect();
         for depth in 2..=self.greedy.depth.min(self.left()) {
-            if depth == 3 && self.chain(engine, matcher, &starts) {
+            if depth == 3 && self.chain(engine, matcher, &starts, budget)? {
                 return Some(true);
             }
             for step in &starts {
@@ -239,11 +239,20 @@ impl Descent<'_> {
         Some(false)
     }
 
-    /// Applies the first chain of merges found that saves.
-    fn chain(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, starts: &[&Arc<Move>]) -> bool {
+    /// Applies the first chain of merges found that saves; `None` if the budget runs out.
+    fn chain(
+        &mut self,
+        engine: &mut Engine<'_>,
+        matcher: &mut Matcher<'_>,
+        starts: &[&Arc<Move>],
+        budget: &mut dyn Budget,
+    ) -> Option<bool> {
         let before = engine.cost();
         let moves = self.moves.clone();
         for step in starts.iter().filter(|step| step.is_merge()) {
+            if budget.exhausted() {
+                return None;
+            }
             if self.chained >= self.greedy.deep {
                 break;
             }
@@ -258,11 +267,11 @@ impl Descent<'_> {
                 for step in chain.moves {
                     self.commit(engine, matcher, &step);
                 }
-                return true;
+                return Some(true);
             }
             self.barren_chains.insert(kind);
         }
-        false
+        Some(false)
     }
 
     /// Of the sequences of two whose first move wants nodes of the first one's source as well, the
