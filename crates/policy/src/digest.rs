@@ -12,9 +12,10 @@ use crate::features::{VERSION, known};
 
 /// Rules that came after the shipped weights were trained. To be emptied when they are trained
 /// again.
-const NEW: [&str; 7] = [
+const NEW: [&str; 8] = [
     "conv-of-first-channels",
     "depthwise-conv-of-whole-blocks",
+    "conv-transpose-by-phases",
     "gemm-merge-right",
     "add-of-few-columns",
     "sub-of-few-columns",

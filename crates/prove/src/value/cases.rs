@@ -14,6 +14,8 @@ use crate::value::sum::{Factor, Sum, Term};
 
 /// Maximum nesting of cases.
 const MOST_CASES: u32 = 24;
+/// Values of a variable that may be gone through one by one before any condition is.
+const FEW: i64 = 4;
 /// Maximum number of terms whose ranges are compared pairwise.
 const MOST_JOINED: usize = 48;
 
@@ -53,7 +55,14 @@ impl Cases {
                 return self.vanishes(&sum.replace(&Replacement::new(vec![(*var, digits)])), &others, &facts, depth + 1);
             }
         }
-        if let Some(cond) = open_condition(&sum) {
+        let open = open_condition(&sum);
+        // Which of few values a digit has tells more than what a condition says of it.
+        if let Some(cond) = &open
+            && let Some(at) = variables.iter().position(|(var, extent)| extent.known().is_some_and(|e| e <= FEW) && cond.has(*var))
+        {
+            return self.each_value(&sum, variables, at, facts, depth);
+        }
+        if let Some(cond) = open {
             for cond in [cond.clone(), cond.scale(-1).plus(-1)] {
                 let facts = facts.with(&[], [cond]);
                 if !facts.contradict() {
@@ -65,17 +74,7 @@ impl Cases {
         if let Some(at) =
             variables.iter().position(|(var, extent)| extent.known().is_some_and(|e| e <= self.simplifier.expand) && sum.has(*var))
         {
-            let (var, extent) = &variables[at];
-            let mut others = variables.to_vec();
-            others.remove(at);
-            for value in 0..extent.known().unwrap_or(0) {
-                let value = Poly::number(value);
-                let facts = facts.replaced(*var, &value);
-                if !facts.contradict() {
-                    self.vanishes(&sum.with(*var, &value), &others, &facts, depth + 1)?;
-                }
-            }
-            return Ok(());
+            return self.each_value(&sum, variables, at, facts, depth);
         }
         if facts.contradict() {
             return Ok(());
@@ -100,7 +99,40 @@ impl Cases {
         if let Some(multiplied) = without_divisor(&sum, facts)? {
             return self.vanishes(&multiplied, variables, facts, depth + 1);
         }
+        if let Some(cut) = open_end(&sum, facts) {
+            for cond in [cut.clone(), cut.scale(-1).plus(-1)] {
+                self.where_also(&sum, variables, cond, facts, depth)?;
+            }
+            return Ok(());
+        }
         Trouble::new(format!("the difference is {sum}"))
+    }
+
+    /// The case where this is not negative; a variable for which that leaves only 0 is replaced.
+    fn where_also(&mut self, sum: &Sum, variables: &[(Var, Poly)], cond: Poly, facts: &Facts, depth: u32) -> Result<(), Trouble> {
+        if let Some(at) = variables.iter().position(|(var, _)| cond == Poly::var(*var).scale(-1)) {
+            let (var, zero) = (variables[at].0, Poly::default());
+            let mut others = variables.to_vec();
+            others.remove(at);
+            return self.vanishes(&sum.with(var, &zero), &others, &facts.replaced(var, &zero), depth + 1);
+        }
+        let facts = facts.with(&[], [cond]);
+        if facts.contradict() { Ok(()) } else { self.vanishes(sum, variables, &facts, depth + 1) }
+    }
+
+    /// A case for each value of a variable whose range is a number.
+    fn each_value(&mut self, sum: &Sum, variables: &[(Var, Poly)], at: usize, facts: &Facts, depth: u32) -> Result<(), Trouble> {
+        let (var, extent) = &variables[at];
+        let mut others = variables.to_vec();
+        others.remove(at);
+        for value in 0..extent.known().unwrap_or(0) {
+            let value = Poly::number(value);
+            let facts = facts.replaced(*var, &value);
+            if !facts.contradict() {
+                self.vanishes(&sum.with(*var, &value), &others, &facts, depth + 1)?;
+            }
+        }
+        Ok(())
     }
 
     fn normal(&self, sum: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
@@ -114,6 +146,26 @@ impl Cases {
         }
         Ok(sum)
     }
+}
+
+/// How far a condition cuts into the range of a summed variable, at its begin or its end, if it is
+/// not known whether it does.
+fn open_end(sum: &Sum, facts: &Facts) -> Option<Poly> {
+    sum.terms().iter().find_map(|(term, _)| {
+        term.binders.iter().find_map(|(var, extent)| {
+            term.conds.iter().find_map(|cond| {
+                let (factor, rest) = cond.linear(*var)?;
+                let cut = match factor.known()? {
+                    1 => rest.scale(-1),
+                    -1 => extent.plus(-1).sub(&rest),
+                    _ => return None,
+                };
+                let is_bound = term.binders.iter().any(|(other, _)| cut.has(*other));
+                let is_open = !facts.nonnegative(&cut) && !facts.nonnegative(&cut.scale(-1));
+                (!is_bound && is_open).then_some(cut)
+            })
+        })
+    })
 }
 
 /// The extents of some variables, ascending.
