@@ -45,6 +45,8 @@ impl Chain {
         let mut link = Some(first.clone());
         for _ in 0..LINKS {
             let Some(step) = link else { break };
+            // Of what was possible before, only further links matter.
+            walk.offered.retain(|step| step.rule == first.rule);
             walk.take(step, engine, matcher);
             walk.tidy(first.rule, engine, matcher);
             if engine.cost() < best.0 {
@@ -53,8 +55,7 @@ impl Chain {
             if engine.cost() > limit {
                 break;
             }
-            let links: Vec<Arc<Move>> = walk.offered.iter().filter(|step| step.rule == first.rule).cloned().collect();
-            link = walk.cheapest(&links, engine).map(|(_, step)| step);
+            link = walk.cheapest(|rule| rule == first.rule, engine).map(|(_, step)| step);
         }
         engine.rewind(start);
         walk.path.truncate(best.1);
@@ -66,7 +67,8 @@ struct Walk<A> {
     /// Those of the state.
     moves: Moves,
     path: Vec<Arc<Move>>,
-    /// Moves of the state that those of the path made possible.
+    /// Moves of the state that the latest link and what followed made possible, and those of the
+    /// chain's rule that links before did.
     offered: Vec<Arc<Move>>,
     admits: A,
     visited: u64,
@@ -83,30 +85,28 @@ impl<A: Fn(&Move) -> bool> Walk<A> {
         offered.extend(moves.enabled().filter(|step| admits(step)).cloned());
     }
 
-    /// The move that leads to the cheapest state, and what that costs.
-    fn cheapest(&mut self, of: &[Arc<Move>], engine: &mut Engine<'_>) -> Option<(Ns, Arc<Move>)> {
-        let costs = of.iter().map(|step| {
+    /// Of the moves offered of these rules, the one that leads to the cheapest state, and what that
+    /// costs.
+    fn cheapest(&mut self, of: impl Fn(usize) -> bool, engine: &mut Engine<'_>) -> Option<(Ns, Arc<Move>)> {
+        let mut visited = 0;
+        let costs = self.offered.iter().filter(|step| of(step.rule)).map(|step| {
             engine.apply(step);
             let cost = engine.cost();
             engine.undo();
+            visited += 1;
             (cost, step)
         });
-        self.visited += of.len() as u64;
-        costs.min_by_key(|(cost, _)| *cost).map(|(cost, step)| (cost, step.clone()))
+        let best = costs.min_by_key(|(cost, _)| *cost).map(|(cost, step)| (cost, step.clone()));
+        self.visited += visited;
+        best
     }
 
-    /// Takes what the latest move made possible and saves, except by this rule.
+    /// Takes what the latest link made possible and saves, except by its rule.
     fn tidy(&mut self, rule: usize, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) {
-        let mut near: Vec<Arc<Move>> = self.moves.enabled().cloned().collect();
         while self.path.len() < 8 * LINKS {
-            near.retain(|step| step.rule != rule && (self.admits)(step));
-            let Some((cost, step)) = self.cheapest(&near, engine) else { break };
-            if cost >= engine.cost() {
-                break;
-            }
+            let best = self.cheapest(|other| other != rule, engine);
+            let Some((_, step)) = best.filter(|(cost, _)| *cost < engine.cost()) else { break };
             self.take(step, engine, matcher);
-            near.retain(|step| self.moves.contains(step));
-            near.extend(self.moves.enabled().cloned());
         }
     }
 }

@@ -63,13 +63,7 @@ impl Cases {
             return self.each_value(&sum, variables, at, facts, depth);
         }
         if let Some(cond) = open {
-            for cond in [cond.clone(), cond.scale(-1).plus(-1)] {
-                let facts = facts.with(&[], [cond]);
-                if !facts.contradict() {
-                    self.vanishes(&sum, variables, &facts, depth + 1)?;
-                }
-            }
-            return Ok(());
+            return self.either(&sum, variables, &cond, facts, depth);
         }
         if let Some(at) =
             variables.iter().position(|(var, extent)| extent.known().is_some_and(|e| e <= self.simplifier.expand) && sum.has(*var))
@@ -100,24 +94,28 @@ impl Cases {
             return self.vanishes(&multiplied, variables, facts, depth + 1);
         }
         if let Some(cut) = open_end(&sum, facts) {
-            for cond in [cut.clone(), cut.scale(-1).plus(-1)] {
-                self.where_also(&sum, variables, cond, facts, depth)?;
-            }
-            return Ok(());
+            return self.either(&sum, variables, &cut, facts, depth);
         }
         Trouble::new(format!("the difference is {sum}"))
     }
 
-    /// The case where this is not negative; a variable for which that leaves only 0 is replaced.
-    fn where_also(&mut self, sum: &Sum, variables: &[(Var, Poly)], cond: Poly, facts: &Facts, depth: u32) -> Result<(), Trouble> {
-        if let Some(at) = variables.iter().position(|(var, _)| cond == Poly::var(*var).scale(-1)) {
-            let (var, zero) = (variables[at].0, Poly::default());
-            let mut others = variables.to_vec();
-            others.remove(at);
-            return self.vanishes(&sum.with(var, &zero), &others, &facts.replaced(var, &zero), depth + 1);
+    /// The cases where a number is not negative, and where it is; a variable for which one leaves
+    /// only 0 is replaced.
+    fn either(&mut self, sum: &Sum, variables: &[(Var, Poly)], number: &Poly, facts: &Facts, depth: u32) -> Result<(), Trouble> {
+        for cond in [number.clone(), number.scale(-1).plus(-1)] {
+            if let Some(at) = variables.iter().position(|(var, _)| cond == Poly::var(*var).scale(-1)) {
+                let (var, zero) = (variables[at].0, Poly::default());
+                let mut others = variables.to_vec();
+                others.remove(at);
+                self.vanishes(&sum.with(var, &zero), &others, &facts.replaced(var, &zero), depth + 1)?;
+                continue;
+            }
+            let facts = facts.with(&[], [cond]);
+            if !facts.contradict() {
+                self.vanishes(sum, variables, &facts, depth + 1)?;
+            }
         }
-        let facts = facts.with(&[], [cond]);
-        if facts.contradict() { Ok(()) } else { self.vanishes(sum, variables, &facts, depth + 1) }
+        Ok(())
     }
 
     /// A case for each value of a variable whose range is a number.
