@@ -84,7 +84,9 @@ pub(crate) fn follow(view: &View<'_>) -> Option<Sizes> {
             Sizes { scalar: x.scalar, dims: x.dims.iter().map(|d| d.clone() * Dim::from(-1)).collect() }
         }
         "ReduceProd" => reduce_prod(view)?,
-        "Add" | "Sub" | "Mul" | "Div" => arithmetic(view)?,
+        "Add" | "Sub" | "Mul" | "Div" => elementwise(view, arithmetic(view.op_type))?,
+        "Max" => elementwise(view, |x, y| extreme(x, y, true))?,
+        "Min" => elementwise(view, |x, y| extreme(x, y, false))?,
         _ => return None,
     };
     (sizes.dims.len() <= MAX_LENGTH).then_some(sizes)
@@ -182,30 +184,49 @@ fn reduce_prod(view: &View<'_>) -> Option<Sizes> {
     Some(Sizes { scalar: view.int("keepdims") == Some(0), dims: vec![product] })
 }
 
-fn arithmetic(view: &View<'_>) -> Option<Sizes> {
-    let (a, b) = (view.at(0)?, view.at(1)?);
-    let length = match (a.dims.len(), b.dims.len()) {
-        (x, y) if x == y => x,
-        (1, y) => y,
-        (x, 1) => x,
-        _ => return None,
-    };
-    let pick = |s: &Sizes, i: usize| s.dims[if s.dims.len() == 1 { 0 } else { i }].clone();
-    let dims: Option<Vec<Dim>> = (0..length)
-        .map(|i| {
-            let (x, y) = (pick(a, i), pick(b, i));
-            Some(match view.op_type {
-                "Add" => x + y,
-                "Sub" => x - y,
-                "Mul" => x * y,
-                // ONNX truncates towards zero, which equals the floor only if both are known to be
-                // non-negative.
-                _ if x.at_least(0) && y.at_least(1) => x.floor_div(&y),
-                _ => return None,
-            })
+fn arithmetic(op_type: &str) -> impl Fn(&Dim, &Dim) -> Option<Dim> {
+    move |x, y| {
+        let (x, y) = (x.clone(), y.clone());
+        Some(match op_type {
+            "Add" => x + y,
+            "Sub" => x - y,
+            "Mul" => x * y,
+            // ONNX truncates towards zero, which equals the floor only if both are known to be
+            // non-negative.
+            _ if x.at_least(0) && y.at_least(1) => x.floor_div(&y),
+            _ => return None,
         })
-        .collect();
-    Some(Sizes { scalar: a.scalar && b.scalar, dims: dims? })
+    }
+}
+
+/// The larger or the smaller one of two sizes, if it is known which that is.
+fn extreme(x: &Dim, y: &Dim, larger: bool) -> Option<Dim> {
+    let difference = x.clone() - y.clone();
+    let first = if difference.at_least(0) {
+        larger
+    } else if (y.clone() - x.clone()).at_least(0) {
+        !larger
+    } else {
+        return None;
+    };
+    Some(if first { x } else { y }.clone())
+}
+
+/// What an operator makes of the elements of its inputs, from the left.
+fn elementwise(view: &View<'_>, with: impl Fn(&Dim, &Dim) -> Option<Dim>) -> Option<Sizes> {
+    let inputs = view.sizes.iter().map(Option::as_ref).collect::<Option<Vec<&Sizes>>>()?;
+    let (first, others) = inputs.split_first()?;
+    others.iter().try_fold((*first).clone(), |a, b| {
+        let length = match (a.dims.len(), b.dims.len()) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            _ => return None,
+        };
+        let pick = |s: &Sizes, i: usize| s.dims[if s.dims.len() == 1 { 0 } else { i }].clone();
+        let dims: Option<Vec<Dim>> = (0..length).map(|i| with(&pick(&a, i), &pick(b, i))).collect();
+        Some(Sizes { scalar: a.scalar && b.scalar, dims: dims? })
+    })
 }
 
 #[cfg(test)]
@@ -253,6 +274,9 @@ mod tests {
             run("ReduceProd", 13, &[("keepdims", Attr::Int(0))], &[], &[Some(list(vec![n(), Dim::from(3)]))]),
             scalar(n() * Dim::from(3))
         );
+        let batch = Some(list(vec![n(), Dim::from(8)]));
+        assert_eq!(run("Max", 13, &[], &[], &[batch.clone(), known(&[0, 9]), known(&[0, 3])]), Some(list(vec![n(), Dim::from(9)])));
+        assert_eq!(run("Min", 13, &[], &[], &[batch.clone(), batch.clone()]), batch);
     }
 
     #[test]
@@ -260,6 +284,7 @@ mod tests {
         let head = Some(list(vec![n()]));
         assert_eq!(run("Cast", 13, &[("to", Attr::Int(1))], &[], std::slice::from_ref(&head)), None);
         assert_eq!(run("Div", 13, &[], &[], &[scalar(n() - Dim::from(3)), scalar(Dim::from(2))]), None);
+        assert_eq!(run("Max", 13, &[], &[], &[head.clone(), known(&[7])]), None);
         assert_eq!(run("Slice", 13, &[], &[], &[head.clone(), None, known(&[1])]), None);
         assert_eq!(run("Slice", 13, &[], &[], &[head.clone(), known(&[0]), known(&[-2]), known(&[0]), known(&[-1])]), None);
         assert_eq!(run("Gather", 13, &[], &[], &[head, scalar(Dim::from(3))]), None);
