@@ -12,7 +12,7 @@ use crate::features::{VERSION, known};
 
 /// Rules that came after the shipped weights were trained. To be emptied when they are trained
 /// again.
-const NEW: [&str; 8] = [
+const NEW: [&str; 28] = [
     "conv-of-first-channels",
     "depthwise-conv-of-whole-blocks",
     "conv-transpose-by-phases",
@@ -21,6 +21,26 @@ const NEW: [&str; 8] = [
     "sub-of-few-columns",
     "mul-of-few-columns",
     "div-of-few-columns",
+    "conv-mul-above-squeeze",
+    "conv-add-above-squeeze",
+    "where-from-products",
+    "layer-norm-from-scale-over-and-sum",
+    "layer-norm-from-scale-over-and-difference",
+    "layer-norm-from-scale-times-and-sum",
+    "layer-norm-from-scale-times-and-difference",
+    "squeeze-below-relu",
+    "squeeze-below-sigmoid",
+    "squeeze-below-tanh",
+    "squeeze-below-clip",
+    "squeeze-below-hard-sigmoid",
+    "squeeze-below-hard-swish",
+    "squeeze-below-leaky-relu",
+    "squeeze-below-elu",
+    "squeeze-below-add",
+    "squeeze-below-mul",
+    "squeeze-below-sub",
+    "squeeze-below-div",
+    "squeeze-below-pad",
 ];
 
 /// A digest of what the numbers of nodes mean, and of the rules that weights were trained with, but
