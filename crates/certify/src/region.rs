@@ -76,13 +76,6 @@ impl Region {
         Cutter { graph, inside: &inside, weights: scope != Scope::Matched }.region(patch)
     }
 
-    /// True if the new nodes read something the old ones do not: relating the two takes more of the
-    /// surroundings.
-    pub fn reads_more(&self) -> bool {
-        let unread = |graph: &Graph, id: &NodeId| graph.node(*id).users.is_empty() && !graph.feeds_output(*id);
-        self.before.inputs().iter().any(|id| unread(&self.before, id) && !unread(&self.after, id))
-    }
-
     /// What the region claims. Equal claims are true or false together.
     pub fn claim(&self) -> Claim {
         [&self.before, &self.after].map(|graph| {

@@ -105,9 +105,6 @@ impl<'o> Replayer<'o> {
         let mut unproved = String::new();
         let mut regions: Vec<Region> = Vec::new();
         for (scope, given) in SCOPES {
-            if scope == Scope::Common && !regions.iter().any(Region::reads_more) {
-                continue;
-            }
             let why = match Region::cut(graph, patch, matched, scope) {
                 Err(why) => why,
                 Ok(region) if regions.last().is_some_and(|last| last.shown == region.shown) => continue,

@@ -8,6 +8,7 @@ pub mod forest;
 pub mod grow;
 pub mod matches;
 pub mod mcts;
+mod moved;
 pub mod plan;
 pub mod refine;
 pub mod schedule;

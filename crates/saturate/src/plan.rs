@@ -9,10 +9,11 @@ use regraft_ir::{NewNode, NodeId, OpKind, Patch, PatchValue, ValueId};
 use regraft_rules::{accept, closes_cycle, edit, sources_at, twin};
 use regraft_search::{Engine, Move};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::forest::Reason;
 use crate::grow::Growth;
+use crate::moved::{Moved, moved};
 use crate::space::{Class, Space};
 
 /// What a step that takes several rewrites is called.
@@ -49,10 +50,15 @@ impl Plan {
                 live.entry(space.class(id.port(port))).or_default().push(id.port(port));
             }
         }
-        let mut planner = Planner { growth, by, become_of: FxHashMap::default(), moves: Vec::new() };
+        let moved = moved(space, chosen, &by, &live);
+        let mut planner = Planner { growth, by, become_of: FxHashMap::default(), moved: FxHashSet::default(), moves: Vec::new() };
         for value in chosen {
-            if let Some(olds) = live.get(&space.class(*value)) {
+            let class = space.class(*value);
+            if let Some(olds) = live.get(&class) {
                 planner.replace(*value, olds, engine);
+            }
+            for moved in moved.get(&class).into_iter().flatten() {
+                planner.move_to(moved, *value, &live[&moved.class], engine);
             }
         }
         let mut plan = Plan { moves: planner.moves, nodes: planner.become_of };
@@ -67,6 +73,8 @@ struct Planner<'p, 'r> {
     by: FxHashMap<Class, ValueId>,
     /// The node of the engine's graph that each e-node has become.
     become_of: FxHashMap<NodeId, NodeId>,
+    /// Classes that were not chosen, whose values are by now what was chosen for others, moved.
+    moved: FxHashSet<Class>,
     moves: Vec<Arc<Move>>,
 }
 
@@ -92,13 +100,43 @@ impl Planner<'_, '_> {
         if (2..=REPLAYED).contains(&rewrites.len()) && self.replayed(value, olds, &rewrites, engine) {
             return;
         }
+        self.take(draft, replace, &rewrites, engine);
+    }
+
+    /// Puts a chosen value, moved, in the place of others.
+    fn move_to(&mut self, moved: &Moved, chosen: ValueId, olds: &[ValueId], engine: &mut Engine<'_>) {
+        let operand = at_port(self.realize(chosen.node, engine, &mut Draft::default()), chosen.port);
+        let first = olds.iter().find(|old| engine.graph().get(old.node).is_some());
+        let (Some(first), PatchValue::Old(_)) = (first, operand) else { return };
+        let (inputs, types) = (smallvec![operand], smallvec![engine.graph().ty(*first).cloned()]);
+        let mut draft = Draft::default();
+        let new = match twin(engine.graph(), &moved.op, &inputs) {
+            Some(known) => PatchValue::Old(known.out()),
+            None => {
+                draft.create.push(NewNode::new(moved.op.clone(), inputs, types));
+                PatchValue::New { index: 0, port: 0 }
+            }
+        };
+        let is_other = |old: &&ValueId| engine.graph().get(old.node).is_some() && PatchValue::Old(**old) != new;
+        let replace: SmallVec<[(ValueId, PatchValue); 2]> = olds.iter().filter(is_other).map(|old| (*old, new)).collect();
+        if replace.is_empty() {
+            return;
+        }
+        let told = if self.growth.space().class(moved.by.out()) == moved.class { *first } else { chosen };
+        let rewrites = self.rewrites(moved.by.out(), &[], &[(told, new)]);
+        self.take(draft, replace, &rewrites, engine);
+        self.moved.insert(moved.class);
+    }
+
+    /// Takes the step of an edit.
+    fn take(&mut self, draft: Draft, replace: SmallVec<[(ValueId, PatchValue); 2]>, rewrites: &[u32], engine: &mut Engine<'_>) {
         let rules = self.growth.rules().rules();
         let last = rewrites.last().map_or(0, |number| self.growth.applied()[*number as usize].rule);
         let cause = if rewrites.len() == 1 { rules[last].name.clone() } else { CAUSE.into() };
         let patch = Patch { cause, create: draft.create, replace };
-        let step = Arc::new(match self.ordinary(engine, &patch, &rewrites) {
+        let step = Arc::new(match self.ordinary(engine, &patch, rewrites) {
             Some(step) => step,
-            None => Move::given(engine.graph(), last, &self.matched(engine, &patch, &rewrites), &patch),
+            None => Move::given(engine.graph(), last, &self.matched(engine, &patch, rewrites), &patch),
         });
         engine.apply(&step);
         let (own, made) = (made(&patch), made(step.patch()));
@@ -180,12 +218,13 @@ impl Planner<'_, '_> {
     /// a step before this one has put what was chosen in the place of the other.
     fn is_done(&self, a: u32, b: u32) -> bool {
         let space = self.growth.space();
-        let chosen = self.by.get(&space.class(space.numbered(a)));
+        let class = space.class(space.numbered(a));
+        let chosen = self.by.get(&class);
         let is_there = |number: u32| {
             let value = space.numbered(number);
             space.is_original(value.node) || chosen == Some(&value)
         };
-        chosen.is_some() && is_there(a) && is_there(b)
+        (chosen.is_some() || self.moved.contains(&class)) && is_there(a) && is_there(b)
     }
 
     /// The move of a rule that does what a step of one rewrite does, if its match is there. It may
