@@ -10,7 +10,8 @@ that are fetched for it, `zoo-*`, `quantized-*` networks of the zoo as ONNX Runt
 quantizes them, `half-*` others of them in half precision. A file that is there already is kept.
 
 `exported-*` are networks of `timm`, `transformers` and the libraries of domains.py, made by exported.py
-with the Python that PYTORCH names; they are only meant where a pattern begins with that word.
+with the Python that PYTORCH names, `converted-*` networks of Keras, made by converted.py with the
+Python that TENSORFLOW names; they are only meant where a pattern begins with these words.
 """
 
 import argparse
@@ -33,6 +34,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+import converted
 import exported
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -175,8 +177,10 @@ def names(pattern="*"):
     found += [f"wheel-{name}" for name in WHEELS]
     if pattern.startswith("exported"):
         found += [f"exported-{name}" for name in exported.NAMES]
+    if pattern.startswith("converted"):
+        found += [f"converted-{name}" for name in converted.NAMES]
     found = [name for name in found if fnmatch.fnmatch(name, pattern)]
-    if not pattern.startswith(("ppocr", "light", "quantized", "half", "wheel", "exported")):
+    if not pattern.startswith(("ppocr", "light", "quantized", "half", "wheel", "exported", "converted")):
         found += [f"zoo-{name}" for name in zoo() if fnmatch.fnmatch(f"zoo-{name}", pattern)]
     return found
 
@@ -203,6 +207,9 @@ def ensure(name):
     elif family == "exported":
         python = os.environ.get("PYTORCH", sys.executable)
         subprocess.run([python, ROOT / "bench" / "exported.py", rest, partial], check=True, stdout=subprocess.DEVNULL)
+    elif family == "converted":
+        python = os.environ.get("TENSORFLOW", sys.executable)
+        subprocess.run([python, ROOT / "bench" / "converted.py", rest, partial], check=True, stdout=subprocess.DEVNULL)
     elif family == "half":
         onnx.save(halved(onnx.load(ensure(f"zoo-{rest}"))), partial)
     elif family == "zoo":

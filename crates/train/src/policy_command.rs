@@ -10,7 +10,7 @@ use regraft::file::write_atomic;
 use regraft_policy::descriptor::DESCRIPTOR;
 use regraft_policy::{Digest, Sample, Teacher, Weights};
 use regraft_rules::Library;
-use regraft_train::policy::comparison::{Comparison, Encoding, Row, Totals};
+use regraft_train::policy::comparison::{Comparison, Early, Encoding, Row, Totals};
 use regraft_train::policy::corpus::{Corpus, HELD_BACK, Plan, Shard};
 use regraft_train::policy::history::{Epoch, History, curves};
 use regraft_train::policy::learning::Learning;
@@ -382,8 +382,13 @@ fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
     if let Some((model, Encoding { nodes, ms })) = figures.encodings.iter().max_by(|a, b| a.1.ms.total_cmp(&b.1.ms)) {
         println!("the whole of {model}, {nodes} nodes, is encoded in {ms:.2} ms, which is the most");
     }
-    let [policy, price] = totals.early;
-    println!("in a twentieth of the time of exact search, the policy is at {policy:.4} times its cost, and prices alone at {price:.4}");
+    for (name, early) in [("exact search", totals.early), ("a thorough one", totals.early_thorough)] {
+        let Early { policy, price, seconds } = early;
+        println!(
+            "in a twentieth of the {:.0} ms of {name}, the policy is at {policy:.4} times its cost, and prices alone at {price:.4}",
+            1e3 * seconds
+        );
+    }
     figures.totals.insert("all".into(), totals);
     if let Some(path) = &args.json {
         write_atomic(path, (serde_json::to_string_pretty(&figures)? + "\n").as_bytes())?;

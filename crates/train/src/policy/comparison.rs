@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use regraft_cost::{Ns, Roofline};
+use regraft_cost::{Ns, Roofline, is_priced};
 use regraft_ir::{Bindings, Graph, Steps};
 use regraft_policy::{Embedding, Guide, Gumbel, Prior, Weights};
 use regraft_rules::{Anything, Library};
-use regraft_search::{Engine, Exact, Guided, Matcher, Outcome, Strategy, all_moves};
+use regraft_search::{Engine, Exact, Guided, Matcher, Outcome, Sample, Strategy, all_moves};
 use serde::Serialize;
 
 use super::problem::{network, problem, seeded};
@@ -54,6 +54,19 @@ pub struct Visited {
     pub seconds: f64,
 }
 
+/// What guided searches had found within a twentieth of the time of another, relative to what that
+/// one found at last. All know which moves the block has as it is: to find them out takes any as
+/// long.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Early {
+    /// The policy.
+    pub policy: f64,
+    /// The order of prices alone.
+    pub price: f64,
+    /// Seconds that the other one took.
+    pub seconds: f64,
+}
+
 /// One block.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
@@ -61,8 +74,8 @@ pub struct Row {
     pub model: String,
     /// Its number.
     pub block: usize,
-    /// Its nodes.
-    pub nodes: usize,
+    /// Its nodes, and those of them that are computed in a run.
+    pub nodes: [usize; 2],
     /// What it costs, relative to the cheapest known state.
     pub start: f64,
     /// The cheapest state first, by price.
@@ -71,12 +84,12 @@ pub struct Row {
     pub prior: Reached,
     /// Each move decided by simulations that the policy guides.
     pub gumbel: Reached,
-    /// What the policy had found within a twentieth of the time of exact search, relative to what
-    /// that found. Both know which moves the block has as it is: to find them out takes either as
-    /// long.
-    pub early: f64,
-    /// The same for the order of prices alone.
-    pub early_delta: f64,
+    /// Within a twentieth of the time of exact search.
+    pub early: Early,
+    /// Within a twentieth of the time of a [`thorough`] one.
+    pub early_thorough: Early,
+    /// What the thorough search found, relative to the cheapest known state.
+    pub thorough: f64,
     /// Exact search, and exact search with advice from the policy; their states are not counted in
     /// the same way.
     pub exact: [Visited; 2],
@@ -113,10 +126,20 @@ impl Encoding {
 
 /// Within so much of the cheapest known state is as good as there.
 const CLOSE: f64 = 1.01;
-/// The share of the time of exact search that a policy gets to be compared with what that found.
+/// The share of the time of another search that a policy gets to be compared with what that found.
 const EARLY: f64 = 1.0 / 20.0;
+/// Blocks with more nodes that are computed in a run are sampled by a thorough search.
+const SOLVED: usize = 20;
+/// Checks of the budget of a thorough search.
+const THOROUGH: u64 = 50_000;
 /// Blocks of this number on are for comparisons, and never for training.
 const UNSEEN: usize = 1 << 32;
+
+/// What is searched so that nothing better is to be expected: a small block exactly, a larger one
+/// by the widest beam that was published for it (OCGGS, Algorithm 3, Q = 200, eta = 2).
+fn thorough(computed: usize) -> Box<dyn Strategy> {
+    if computed <= SOLVED { Box::new(Exact::default()) } else { Box::new(Sample { steps: None, beam: 200, raising: 2 }) }
+}
 
 impl Comparison {
     /// Compares on blocks of a network.
@@ -174,6 +197,12 @@ impl Comparison {
             }
             ([all.scripts[0].cost, tenth.scripts[0].cost], all.visited, seconds)
         });
+        let computed = graph.ids().filter(|id| is_priced(graph, *id)).count();
+        let mut matcher = begun(&mut engine, library);
+        let begun_at = Instant::now();
+        let found = thorough(computed).search(&mut engine, &mut matcher, &mut Steps(THOROUGH));
+        let (thorough, seconds) = (found.scripts[0].cost, begun_at.elapsed().as_secs_f64());
+        ways.extend(found.scripts.iter().map(|script| (script.moves.len(), script.cost)));
         ways.push((0, start));
         let best = ways.iter().map(|(_, cost)| *cost).min().unwrap_or(start).max(1) as f64;
         let reached = |curve: &[(Ns, f64)]| {
@@ -186,12 +215,23 @@ impl Comparison {
                 state_ms: 1e3 * last.1 / curve.len().max(1) as f64,
             }
         };
-        let ([teacher, _], _, seconds) = exact[0];
-        let early = |curve: &[(Ns, f64)]| {
-            let in_time = curve.iter().take_while(|(_, at)| *at <= seconds * EARLY).last();
-            in_time.map_or(start, |(cost, _)| *cost) as f64 / teacher.max(1) as f64
+        let early = |found: Ns, seconds: f64| {
+            let within = |guide| {
+                let prior = Prior { expansions: usize::MAX, keep: 1, ..Prior::new(guide) };
+                let mut engine = Engine::new(graph.clone(), prices);
+                let mut matcher = begun(&mut engine, library);
+                let begun = Instant::now();
+                let in_time = || begun.elapsed().as_secs_f64() <= seconds * EARLY;
+                let mut cost = start;
+                let mut observe = |_, least| cost = if in_time() { least } else { cost };
+                prior.observed(&mut engine, &mut matcher, &mut || !in_time(), &mut observe);
+                cost as f64 / found.max(1) as f64
+            };
+            Early { policy: within(policy), price: within(Guide::Delta), seconds }
         };
-        let [early_delta, early] = [&delta, &prior].map(|curve| early(curve));
+        let early_thorough = early(thorough, seconds);
+        let ([found, _], _, seconds) = exact[0];
+        let early = early(found, seconds);
         let [delta, prior, gumbel] = [&delta, &prior, &gumbel].map(|curve| reached(curve));
         // A state that was reached by so many expansions is as many moves away at most.
         let close = ways.iter().filter(|(_, cost)| *cost as f64 <= best * CLOSE).map(|(steps, _)| *steps);
@@ -199,13 +239,14 @@ impl Comparison {
         Row {
             model: model.into(),
             block,
-            nodes: graph.len(),
+            nodes: [graph.len(), computed],
             start: start as f64 / best,
             delta,
             prior,
             gumbel,
             early,
-            early_delta,
+            early_thorough,
+            thorough: thorough as f64 / best,
             exact: exact.map(|(costs, visits, seconds)| Visited { costs: costs.map(|cost| cost as f64 / best), visits, seconds }),
             fewest: fewest.unwrap_or(0),
         }
@@ -245,9 +286,10 @@ pub struct Totals {
     pub costs: [f64; 7],
     /// Milliseconds of a state, by price, by the policy, and in simulations.
     pub state_ms: [f64; 3],
-    /// What the policy had found within a twentieth of the time of exact search, relative to what
-    /// that found, and what prices alone had.
-    pub early: [f64; 2],
+    /// Within a twentieth of the time of exact search.
+    pub early: Early,
+    /// Within a twentieth of the time of a thorough search.
+    pub early_thorough: Early,
     /// Seconds of exact search with advice over those without.
     pub advice: f64,
 }
@@ -269,6 +311,11 @@ impl Totals {
             |row| row.exact[0].costs[1],
             |row| row.exact[1].costs[1],
         ];
+        let early = |of: fn(&Row) -> &Early| Early {
+            policy: mean(&|row| of(row).policy),
+            price: mean(&|row| of(row).price),
+            seconds: rows.iter().map(|row| of(row).seconds).sum::<f64>() / rows.len().max(1) as f64,
+        };
         type Of = fn(&Row) -> &Reached;
         let guided: [Of; 2] = [|row| &row.prior, |row| &row.gumbel];
         let each: [Of; 3] = [|row| &row.delta, |row| &row.prior, |row| &row.gumbel];
@@ -280,7 +327,8 @@ impl Totals {
             reached: found.map(|of| rows.iter().filter(|row| of(row) <= CLOSE).count()),
             costs: found.map(|of| mean(&|row| of(row))),
             state_ms: each.map(|of| mean(&|row| of(row).state_ms.max(1e-6))),
-            early: [mean(&|row| row.early), mean(&|row| row.early_delta)],
+            early: early(|row| &row.early),
+            early_thorough: early(|row| &row.early_thorough),
             advice: mean(&|row| row.exact[1].seconds.max(1e-6) / row.exact[0].seconds.max(1e-6)),
         }
     }
