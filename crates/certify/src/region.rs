@@ -59,9 +59,8 @@ impl Region {
             let read = new.iter().flat_map(|id| &graph.node(*id).inputs).chain(&reads).copied();
             let common: BTreeSet<ValueId> = read.filter(|v| known.contains(v)).collect();
             inside.extend(between(graph, boundary.iter(), &common).into_iter().chain(new));
-        } else {
-            inside.extend(between(graph, beyond.iter(), &boundary));
         }
+        inside.extend(between(graph, beyond.iter(), &boundary));
         if !matches!(scope, Scope::Matched | Scope::Weights) {
             let mut stack: Vec<NodeId> = operands(graph, &inside).chain(reads).map(|v| v.node).collect();
             while let Some(id) = stack.pop() {

@@ -244,6 +244,30 @@ fn tree_search_is_true_repeats_and_goes_where_one_step_at_a_time_leads() {
     assert!(gained > 0);
 }
 
+/// Layers that compute transposes of what goes past them. It is cheapest to transpose the input and
+/// nothing else: then each layer's operand is what goes past it, and only all layers before it tell
+/// that it is the same, unless the step before has said so.
+#[test]
+fn values_that_are_others_transposed_are_proved_one_by_one() {
+    let library = library(
+        "(rule pull (transpose (add ?x ?y) :perm ?p) => (add (transpose ?x :perm ?p) (transpose ?y :perm ?p)) (when (same-shape ?x ?y)) (numeric exact))
+         (rule cancel (transpose (transpose ?x :perm ?p) :perm ?p) => ?x (when (= ?p (list 1 0))) (numeric exact))",
+    );
+    let layer = |at: usize| {
+        let product = format!("t{at} = Transpose(x{at}, perm=[1,0]) m{at} = MatMul(w{at}, t{at}) r{at} = Relu(m{at})");
+        format!("{product} b{at} = Transpose(r{at}, perm=[1,0]) x{} = Add(b{at}, x{at}) ", at + 1)
+    };
+    let layers: String = (0..30).map(layer).collect();
+    let weights: String = (0..30).map(|at| format!("const w{at}: f32[32,32] ")).collect();
+    let graph = text::parse(&format!("graph (x0: f32[16,32]) {{ {weights} {layers} y = Transpose(x30, perm=[1,0]) output y }}"));
+    let graph = normalized(graph.unwrap_or_else(|e| panic!("{e}")));
+    let (found, _, steps) = searched(&graph, &library, &plain());
+    let transposes = found.ids().filter(|id| matches!(found.node(*id).op, Op::Transpose(_))).count();
+    assert_eq!(transposes, 1, "{}", text::print(&found));
+    let open: Vec<_> = steps.iter().filter(|(trust, _)| *trust != Trust::Proved).collect();
+    assert!(open.is_empty(), "{} of {} steps: {open:?}", open.len(), steps.len());
+}
+
 #[test]
 fn networks_get_cheaper_and_every_step_is_proved() {
     let library = Library::shipped().expect("the shipped rules");
