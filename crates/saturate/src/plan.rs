@@ -91,8 +91,7 @@ impl Planner<'_, '_> {
     fn replace(&mut self, value: ValueId, olds: &[ValueId], engine: &mut Engine<'_>) {
         let mut draft = Draft::default();
         let new = at_port(self.realize(value.node, engine, &mut draft), value.port);
-        let is_other = |old: &&ValueId| engine.graph().get(old.node).is_some() && PatchValue::Old(**old) != new;
-        let replace: SmallVec<[(ValueId, PatchValue); 2]> = olds.iter().filter(is_other).map(|old| (*old, new)).collect();
+        let replace = replacements(engine, olds, new);
         if replace.is_empty() {
             return;
         }
@@ -117,8 +116,7 @@ impl Planner<'_, '_> {
                 PatchValue::New { index: 0, port: 0 }
             }
         };
-        let is_other = |old: &&ValueId| engine.graph().get(old.node).is_some() && PatchValue::Old(**old) != new;
-        let replace: SmallVec<[(ValueId, PatchValue); 2]> = olds.iter().filter(is_other).map(|old| (*old, new)).collect();
+        let replace = replacements(engine, olds, new);
         if replace.is_empty() {
             return;
         }
@@ -327,6 +325,12 @@ impl Planner<'_, '_> {
         }
         matched
     }
+}
+
+/// A value in the place of those of others that are still there.
+fn replacements(engine: &Engine<'_>, olds: &[ValueId], new: PatchValue) -> SmallVec<[(ValueId, PatchValue); 2]> {
+    let is_other = |old: &&ValueId| engine.graph().get(old.node).is_some() && PatchValue::Old(**old) != new;
+    olds.iter().filter(is_other).map(|old| (*old, new)).collect()
 }
 
 /// A result of a node, by another one.
